@@ -1,0 +1,1 @@
+//! The client `asof`: library and shell, over the wire only.

@@ -1,0 +1,1 @@
+//! Whole-system tests: real drivers against a real server.

@@ -1,0 +1,1 @@
+//! The wire: Arrow Flight SQL, configuration, telemetry; the server `asofd`.

@@ -1,0 +1,5 @@
+//! Delta Lake, over delta_kernel.
+
+/// What Delta keeps of a version: the kernel's snapshot, protocol and metadata.
+#[derive(Debug)]
+pub struct DeltaSnapshot {}
