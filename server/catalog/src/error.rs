@@ -58,7 +58,9 @@ pub enum Error {
     #[error("session is unknown or has expired; connect again")]
     NoSession,
     /// A statement that needs a session came without one.
-    #[error("{statement} needs a session, and this request carries none: send back the `authorization` header or the cookie `arrow_flight_session_id` of the first answer")]
+    #[error(
+        "{statement} needs a session, and this request carries none: send back the `authorization` header or the cookie `arrow_flight_session_id` of the first answer"
+    )]
     SessionRequired {
         /// The statement.
         statement: String,

@@ -86,15 +86,34 @@ pub struct Engine {
 
 #[allow(unused_variables, missing_docs, clippy::unused_async, clippy::todo)]
 impl Engine {
-    pub fn new(warehouse: Arc<Warehouse>, env: Env, config: EngineConfig) -> Result<Self> { todo!() }
-    pub fn warehouse(&self) -> &Arc<Warehouse> { todo!() }
+    pub fn new(warehouse: Arc<Warehouse>, env: Env, config: EngineConfig) -> Result<Self> {
+        todo!()
+    }
+    pub fn warehouse(&self) -> &Arc<Warehouse> {
+        todo!()
+    }
     /// Class, schema and parameters; never runs anything. Resolves tables (to know the schema).
-    pub async fn describe(&self, session: &Arc<Session>, sql: &str) -> Result<Description> { todo!() }
+    pub async fn describe(&self, session: &Arc<Session>, sql: &str) -> Result<Description> {
+        todo!()
+    }
     /// Plan a query. `parameters`: one row, a column for each parameter, cast by position. `pins` (from a ticket) win over
     /// resolution, as does `now`.
-    pub async fn plan(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>, pins: &[Pin], now: Option<Micros>) -> Result<QueryPlan> { todo!() }
+    pub async fn plan(
+        &self,
+        session: &Arc<Session>,
+        sql: &str,
+        parameters: Option<&RecordBatch>,
+        pins: &[Pin],
+        now: Option<Micros>,
+    ) -> Result<QueryPlan> {
+        todo!()
+    }
     /// Run a planned query. Call it on the CPU runtime and poll it there.
-    pub fn stream(&self, plan: &QueryPlan) -> Result<BatchStream> { todo!() }
+    pub fn stream(&self, plan: &QueryPlan) -> Result<BatchStream> {
+        todo!()
+    }
     /// Run a statement of any class once: an update, a command; a query's rows are collected (tests, small results).
-    pub async fn run(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>) -> Result<Outcome> { todo!() }
+    pub async fn run(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>) -> Result<Outcome> {
+        todo!()
+    }
 }

@@ -96,8 +96,10 @@ pub enum Error {
         detail: String,
     },
     /// A file that a known version needs is gone: a vacuum took it, most likely.
-    #[error("out of retention: version {version} of table {table} needs {path}, which is gone (removed by a vacuum, most likely); \
-             DESCRIBE HISTORY shows in column readable which versions are whole")]
+    #[error(
+        "out of retention: version {version} of table {table} needs {path}, which is gone (removed by a vacuum, most likely); \
+             DESCRIBE HISTORY shows in column readable which versions are whole"
+    )]
     FileGone {
         /// The table.
         table: String,
@@ -142,7 +144,9 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// The commit's answer was lost and reading it back did not settle it.
-    #[error("unknown outcome: the commit of transaction {transaction} to table {table} at version {version} may or may not have happened: {detail}")]
+    #[error(
+        "unknown outcome: the commit of transaction {transaction} to table {table} at version {version} may or may not have happened: {detail}"
+    )]
     UnknownOutcome {
         /// The table.
         table: String,
