@@ -18,8 +18,8 @@ use crate::snapshot::Version;
 pub struct Operation {
     /// `WRITE`, `DELETE`, `UPDATE`, `CREATE TABLE`, `CREATE TABLE AS SELECT`, `RESTORE` …
     pub name: String,
-    /// Parameters, values as text (JSON text where Spark writes JSON, e.g. `"[\"(a > 1)\"]"`).
-    pub parameters: BTreeMap<String, String>,
+    /// Parameters, values as text (JSON text where Spark writes JSON, e.g. `"[\"(a > 1)\"]"`), `None` where Spark writes null.
+    pub parameters: BTreeMap<String, Option<String>>,
     /// Metrics, values as text.
     pub metrics: BTreeMap<String, String>,
     /// The user's own words for the history.
