@@ -1,0 +1,134 @@
+"""Starting, stopping, crashing."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import adbc_driver_manager
+import pytest
+
+from asofd import execute, one, query, rows, wait_until
+
+
+def run(*arguments, **environment):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("ASOF_")} | environment
+    return subprocess.run([os.environ["ASOFD"], *arguments], capture_output=True, text=True, timeout=30, env=env, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
+def test_an_orderly_end(own_server, how):
+    server = own_server()
+    with server.connect() as connection:
+        execute(connection, "CREATE TABLE t AS SELECT 1 AS a")
+    assert server.stop(how) == 0
+
+
+def test_an_orderly_end_while_connected_and_reading(own_server):
+    server = own_server()
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT a.value FROM range(0, 100000) a CROSS JOIN range(0, 100000) b")
+        reader = cursor.fetch_record_batch()
+        reader.read_next_batch()
+        assert server.stop() == 0
+
+
+def test_stdout_is_one_line(own_server):
+    server = own_server()
+    with server.connect() as connection:
+        rows(connection, "SELECT 1")
+    server.process.send_signal(signal.SIGTERM)
+    rest = server.process.stdout.read()
+    assert server.process.wait(30) == 0
+    assert rest == b""
+
+
+def test_a_crash_loses_nothing_acknowledged(own_server, tmp_path):
+    warehouse = tmp_path / "warehouse"
+    server = own_server(warehouse)
+    acknowledged = []
+
+    def write():
+        try:
+            with server.connect() as connection:
+                execute(connection, "CREATE TABLE t (n INT)")
+                acknowledged.append(-1)
+                for n in range(100_000):
+                    execute(connection, f"INSERT INTO t VALUES ({n})")
+                    acknowledged.append(n)
+        except adbc_driver_manager.Error:
+            pass
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    wait_until("five acknowledged appends", lambda: len(acknowledged) > 5)
+    server.kill()
+    writer.join()
+    again = own_server(warehouse)
+    with again.connect() as connection:
+        found = sorted(n for (n,) in rows(connection, "SELECT n FROM t"))
+        # The last append may have been committed without its answer having arrived.
+        assert found in (list(range(len(acknowledged) - 1)), list(range(len(acknowledged))))
+        execute(connection, "INSERT INTO t VALUES (-7)")
+        assert one(connection, "SELECT count(*) FROM t") == len(found) + 1
+
+
+def test_a_connection_outlives_a_restart_with_a_clear_error(own_server, tmp_path):
+    server = own_server()
+    connection = server.connect()
+    server.kill()
+    with pytest.raises(adbc_driver_manager.Error):
+        rows(connection, "SELECT 1")
+    try:
+        connection.close()
+    except adbc_driver_manager.Error:
+        pass
+
+
+def test_settings_by_environment_and_file(own_server, tmp_path):
+    (tmp_path / "asof.toml").write_text("catalog = 'other'\n")
+    server = own_server(arguments=("--config", str(tmp_path / "asof.toml")))
+    with server.connect() as connection:
+        assert ("other",) in rows(connection, "SHOW CATALOGS")
+
+
+def test_an_unknown_key_names_the_nearest(tmp_path):
+    (tmp_path / "asof.toml").write_text("warehose = '/tmp/x'\n")
+    ended = run("serve", "--listen", "127.0.0.1:0", "--config", str(tmp_path / "asof.toml"))
+    assert ended.returncode != 0
+    assert "warehose" in ended.stderr and "warehouse" in ended.stderr
+
+
+def test_a_port_in_use_is_named(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = run("serve", "--listen", address, "--warehouse", str(tmp_path / "warehouse"))
+    assert ended.returncode != 0
+    assert address in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_an_open_address_without_authentication_is_refused(tmp_path):
+    ended = run("serve", "--listen", "0.0.0.0:0", "--warehouse", str(tmp_path / "warehouse"))
+    assert ended.returncode != 0
+    assert re.search("authentication", ended.stderr)
+
+
+def test_help_and_version():
+    assert "serve" in run("--help").stdout
+    assert re.match(r"asofd \d+\.\d+\.\d+", run("--version").stdout)
+
+
+def test_a_warehouse_is_found_again(own_server, tmp_path):
+    first = own_server(tmp_path / "warehouse")
+    with first.connect() as connection:
+        execute(connection, "CREATE SCHEMA kept")
+        execute(connection, "CREATE TABLE kept.t AS SELECT 1 AS a")
+    assert first.stop() == 0
+    second = own_server(tmp_path / "warehouse")
+    with second.connect() as connection:
+        assert query(connection, "SELECT * FROM kept.t").to_pylist() == [{"a": 1}]
