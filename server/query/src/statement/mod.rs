@@ -6,7 +6,28 @@
 //! selector is left in the AST (Q1), and a selector on something that has no versions (a CTE, VALUES, a function, the target of DML)
 //! is an error.
 
+mod cursor;
+mod describe;
+mod dialect;
+mod dml;
+mod lexer;
+mod nesting;
+mod position;
+mod query;
+mod relations;
+mod restore;
+mod schema;
+mod selector;
+mod settings;
+mod show;
+mod spelling;
+mod table;
+#[cfg(test)]
+mod tests;
+pub mod types;
+
 use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Location, Result};
 
@@ -16,7 +37,7 @@ pub const PLACEHOLDER_SCHEMA: &str = "__asof";
 /// What a table reference names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TableTarget {
-    /// 1 to 3 name parts, unquoted ones lower-cased. `t.history` and the like stay as written here; resolving decides.
+    /// 1 to 4 name parts (4: a metadata table of a full name), unquoted ones lower-cased. `t.history` and the like stay as written here; resolving decides.
     Name(Vec<String>),
     /// ``delta.`path` ``.
     Path {
@@ -245,12 +266,99 @@ pub struct CreateTable {
     pub query: Option<Box<ast::Query>>,
 }
 
+/// How to read the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Read `\n`, `\t`, `\\`, `\'`, `\uXXXX` in `'…'` as Spark does; else a backslash is a backslash, as in the standard.
+    pub backslash_escapes: bool,
+}
+
 /// Parse one statement; a trailing semicolon is fine, a second statement is an error.
 ///
 /// # Errors
 /// `Syntax` with line and column; `Invalid` for a selector on something that has no versions; `Unsupported` by name.
-#[allow(clippy::todo)]
 pub fn parse(sql: &str) -> Result<Statement> {
-    let _ = sql;
-    todo!()
+    parse_with(sql, Options::default())
 }
+
+/// Parse one statement, as `options` say.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(sql: &str, options: Options) -> Result<Statement> {
+    let lexed = lexer::lex(sql, options)?;
+    let tokens = nesting::flatten(lexed.tokens)?;
+    let stack = nesting::stack_size(&tokens)?;
+    // Trees are made, walked and, on errors, dropped in here.
+    stacker::maybe_grow(stack, stack, || {
+        let rewritten = selector::rewrite(tokens)?;
+        let dialect = dialect::AsofDialect::new(options.backslash_escapes, nesting::fuel(&rewritten.tokens));
+        let mut cursor = cursor::Cursor::new(&dialect, sql, rewritten)?;
+        let kind = statement(&mut cursor)?;
+        cursor.end()?;
+        let tables = cursor.relations.finish()?;
+        if lexed.parameters > 0 && matches!(kind, Kind::CreateTemporaryView { .. } | Kind::Set { .. }) {
+            return Err(position::invalid("a parameter cannot stand in a statement whose text is kept", None));
+        }
+        Ok(Statement { kind, tables, parameters: lexed.parameters })
+    })
+}
+
+/// One statement, by its first words.
+fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
+    let first = match cursor.ahead(0) {
+        Token::Word(word) if word.quote_style.is_none() => word.value.to_ascii_uppercase(),
+        Token::LParen => "SELECT".to_owned(),
+        _ => return Err(cursor.unexpected("a statement")),
+    };
+    match first.as_str() {
+        "SELECT" | "VALUES" | "FROM" | "TABLE" => Ok(Kind::Query(cursor.query(None)?)),
+        "WITH" => query::with(cursor),
+        "EXPLAIN" => query::explain(cursor),
+        "DESCRIBE" | "DESC" => describe::describe(cursor),
+        "SHOW" => show::show(cursor),
+        "SET" => settings::set(cursor),
+        "RESET" => settings::reset(cursor),
+        "USE" => settings::use_(cursor),
+        "CREATE" => schema::create(cursor),
+        "DROP" => schema::drop(cursor),
+        "INSERT" => dml::insert(cursor, None),
+        "DELETE" => dml::delete(cursor),
+        "UPDATE" => dml::update(cursor),
+        "RESTORE" => restore::restore(cursor),
+        other if LATER.contains(&other) => Err(position::unsupported(format!("{other}"), cursor.location())),
+        _ => {
+            Err(cursor.unexpected("a statement (SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)"))
+        }
+    }
+}
+
+/// Statements that are known by name.
+const LATER: &[&str] = &[
+    "MERGE",
+    "ALTER",
+    "TRUNCATE",
+    "COPY",
+    "VACUUM",
+    "OPTIMIZE",
+    "UNDROP",
+    "DIFF",
+    "BISECT",
+    "BEGIN",
+    "START",
+    "COMMIT",
+    "ROLLBACK",
+    "CALL",
+    "GRANT",
+    "REVOKE",
+    "ANALYZE",
+    "REFRESH",
+    "CACHE",
+    "MSCK",
+    "REORG",
+    "PREPARE",
+    "EXECUTE",
+    "DEALLOCATE",
+    "LOAD",
+    "COMMENT",
+];
