@@ -1,11 +1,53 @@
-//! Scans of pinned tables (being written).
+//! Scans of pinned tables.
+//!
+//! A version's index says which files it has, which of their rows are deleted, and what bounds their values have. [`PinnedTable`] turns
+//! that into DataFusion's own Parquet scan, so that everything DataFusion can do with a folder of Parquet files it does here too:
+//! - deleted rows are row selections on each file ([`deletes`]): no filter on top, no single stream; a file is still split by ranges;
+//! - partition values are constant columns, so that dynamic filters reach them ([`select`], [`files`]);
+//! - columns are found by physical name or field id at every depth ([`adapter`], [`reading`]);
+//! - files are ruled out before they are opened ([`bounds`]), and what is known of the others is told to the optimiser ([`statistics`]).
+//!
+//! Invariants: a scan reads only the pinned version (Q1); its schema is that version's (Q2), whatever the files hold.
+
+mod adapter;
+mod bounds;
+mod columns;
+mod deletes;
+mod files;
+mod reader;
+mod reading;
+mod select;
+mod statistics;
+mod variant;
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use asof_storage::{FileIndex, Snapshot, TableFormat};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Result, plan_err};
+use datafusion::config::TableParquetOptions;
+use datafusion::datasource::TableType;
+use datafusion::datasource::physical_plan::{FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+
+use adapter::PinnedAdapterFactory;
+use columns::Columns;
+use reader::DataFiles;
 
 /// Name of the hidden column that holds a row's file ordinal (UInt32), see [`PinnedTable::with_file_ordinal`].
 pub const FILE_ORDINAL: &str = "__asof_file";
+
+/// Whether filters run while files are decoded, so that other columns are decoded only where rows pass.
+///
+/// Never for tables with a variant: a filter on its text cannot run while its struct is decoded, and would be dropped there silently. For
+/// the same reason sessions must leave `datafusion.execution.parquet.pushdown_filters` off: DataFusion would turn it on behind us.
+const LATE_MATERIALISATION: bool = false;
 
 /// A table at one version, as DataFusion sees it: a `TableProvider` whose files, schema and statistics come from the pinned index.
 #[derive(Debug, Clone)]
@@ -16,20 +58,23 @@ pub struct PinnedTable {
     pub snapshot: Arc<Snapshot>,
     /// Its files.
     pub index: Arc<FileIndex>,
+    columns: Arc<Columns>,
     only: Option<Arc<Vec<u32>>>,
-    file_ordinal: bool,
+    check_files: bool,
 }
 
 impl PinnedTable {
     /// The table at that version.
     #[must_use]
     pub fn new(table: Arc<dyn TableFormat>, snapshot: Arc<Snapshot>, index: Arc<FileIndex>) -> Self {
-        Self { table, snapshot, index, only: None, file_ordinal: false }
+        let columns = Arc::new(Columns::new(&snapshot, false));
+        Self { table, snapshot, index, columns, only: None, check_files: false }
     }
 
     /// Read only these files (ordinals into `FileIndex::files()` order).
     #[must_use]
-    pub fn only_files(mut self, ordinals: Vec<u32>) -> Self {
+    pub fn only_files(mut self, mut ordinals: Vec<u32>) -> Self {
+        ordinals.sort_unstable();
         self.only = Some(Arc::new(ordinals));
         self
     }
@@ -37,7 +82,113 @@ impl PinnedTable {
     /// Append the column [`FILE_ORDINAL`], constant within a file.
     #[must_use]
     pub fn with_file_ordinal(mut self) -> Self {
-        self.file_ordinal = true;
+        self.columns = Arc::new(Columns::new(&self.snapshot, true));
         self
+    }
+
+    /// Look, at planning, whether the chosen files are still there, so that a version which a vacuum broke fails before its first
+    /// row, and even where the answer would come from statistics alone. For versions that are not the latest: those of the latest
+    /// are not vacuumed. One HEAD for each file whose footer is not cached.
+    #[must_use]
+    pub fn check_files(mut self) -> Self {
+        self.check_files = true;
+        self
+    }
+
+    /// For each scanned column, whether the plan may ask for its statistics.
+    fn wanted(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> Vec<bool> {
+        let scanned = self.columns.scanned.table_schema();
+        let mut wanted = vec![projection.is_none(); scanned.fields().len()];
+        let named = filters.iter().flat_map(Expr::column_refs).filter_map(|c| scanned.index_of(&c.name).ok());
+        let projected = projection.into_iter().flatten().filter_map(|i| self.columns.order.get(*i).copied());
+        named.chain(projected).for_each(|i| wanted[i] = true);
+        wanted
+    }
+
+    /// How to read Parquet: the session's options, and what Delta asks for.
+    fn source(&self, state: &dyn Session, files: DataFiles) -> ParquetSource {
+        let mut options = TableParquetOptions { global: state.config_options().execution.parquet.clone(), ..Default::default() };
+        // INT96 holds instants of any year: microseconds reach them all, nanoseconds only 1677 to 2262.
+        options.global.coerce_int96 = Some("us".to_owned());
+        options.global.coerce_int96_tz = Some("UTC".to_owned());
+        options.global.pushdown_filters = LATE_MATERIALISATION && !self.columns.has_variant();
+        ParquetSource::new(self.columns.scanned.clone())
+            .with_table_parquet_options(options)
+            .with_parquet_file_reader_factory(Arc::new(files))
+    }
+
+    fn store_url(&self, state: &dyn Session) -> Result<ObjectStoreUrl> {
+        let store = self.table.store();
+        let url = ObjectStoreUrl::parse(&store.url[..url::Position::BeforePath])?;
+        if state.runtime_env().object_store(&url).is_err() {
+            state.runtime_env().register_object_store(url.as_ref(), Arc::clone(&store.objects));
+        }
+        Ok(url)
+    }
+}
+
+#[async_trait]
+impl TableProvider for PinnedTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.columns.presented)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns = &self.columns;
+        if state.config_options().execution.parquet.pushdown_filters {
+            return plan_err!("datafusion.execution.parquet.pushdown_filters must stay off: scans decide by themselves");
+        }
+        let files = DataFiles {
+            store: self.table.store().clone(),
+            snapshot: Arc::clone(&self.snapshot),
+            footers: state.runtime_env().cache_manager.get_file_metadata_cache(),
+        };
+        let selected = select::select(state, columns, &self.index, self.only.as_deref().map(Vec::as_slice), filters)?;
+        let mut chosen = files::choose(&files, columns, &selected, &self.wanted(projection, filters))?;
+        let all_exact = filters.iter().all(|f| select::is_exact(f, columns));
+        let limit = limit.filter(|_| all_exact);
+        if let Some(limit) = limit {
+            files::trim(&mut chosen, limit);
+        }
+        if self.check_files {
+            files::check(&files, &chosen).await?;
+        }
+        let to_read = files::without_deleted(&files, chosen).await?;
+        let projection: Vec<usize> = match projection {
+            Some(presented) => presented.iter().filter_map(|i| columns.order.get(*i).copied()).collect(),
+            None => columns.order.clone(),
+        };
+        if to_read.is_empty() {
+            return Ok(Arc::new(EmptyExec::new(Arc::new(columns.scanned.table_schema().project(&projection)?))));
+        }
+        let groups = files::group(to_read, state.config().target_partitions(), columns)?;
+        let known = statistics::merge(groups.iter().filter_map(|g| g.file_statistics(None)), columns)?;
+        let source = self.source(state, files);
+        let config = FileScanConfigBuilder::new(self.store_url(state)?, Arc::new(source))
+            .with_file_groups(groups)
+            .with_statistics(known)
+            .with_projection_indices(Some(projection))?
+            .with_limit(limit)
+            .with_expr_adapter(Some(Arc::new(PinnedAdapterFactory::new(Arc::clone(columns)))))
+            .build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let kind = |filter: &&Expr| match select::is_exact(filter, &self.columns) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Inexact,
+        };
+        Ok(filters.iter().map(kind).collect())
     }
 }

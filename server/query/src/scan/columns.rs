@@ -1,0 +1,132 @@
+//! A version's columns: as a scan presents them, and where a file keeps them.
+//!
+//! The snapshot's schema carries the format's metadata at every level (ids, physical names). Queries see none of it: DataFusion compares
+//! nested types with their metadata, so two versions of one table, or a literal beside a column, would not fit together. A variant is
+//! presented as its JSON text. DataFusion wants the columns of a file before those that are constant within one, so there are two orders:
+//! *presented* (the snapshot's, then [`FILE_ORDINAL`]) and *scanned* (file columns, partition columns, `FILE_ORDINAL`).
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use asof_storage::Snapshot;
+use asof_storage::snapshot::ColumnMapping;
+use datafusion::datasource::table_schema::TableSchema;
+
+use super::FILE_ORDINAL;
+
+/// The columns of a scan.
+#[derive(Debug)]
+pub(super) struct Columns {
+    /// What queries see.
+    pub presented: SchemaRef,
+    /// The same in DataFusion's order.
+    pub scanned: TableSchema,
+    /// For each presented column its place among the scanned.
+    pub order: Vec<usize>,
+    /// The snapshot's fields of the columns that lie in files, in scanned order.
+    pub stored: Vec<FieldRef>,
+    /// How they are found there.
+    pub mapping: ColumnMapping,
+    /// CHAR(n) partition columns.
+    padded: Vec<(String, usize)>,
+}
+
+impl Columns {
+    pub(super) fn new(snapshot: &Snapshot, file_ordinal: bool) -> Self {
+        let fields = snapshot.schema.fields();
+        let partition = |f: &FieldRef| snapshot.partition_columns.contains(f.name());
+        let stored: Vec<FieldRef> = fields.iter().filter(|f| !partition(f)).cloned().collect();
+        let mut constant: Vec<FieldRef> =
+            snapshot.partition_columns.iter().filter_map(|name| fields.find(name)).map(|(_, f)| Arc::new(present(f))).collect();
+        let mut presented: Vec<FieldRef> = fields.iter().map(|f| Arc::new(present(f))).collect();
+        if file_ordinal {
+            let ordinal = Arc::new(Field::new(FILE_ORDINAL, DataType::UInt32, false));
+            constant.push(Arc::clone(&ordinal));
+            presented.push(ordinal);
+        }
+        let in_files: SchemaRef = Arc::new(Schema::new(stored.iter().map(|f| present(f)).collect::<Vec<_>>()));
+        let scanned = TableSchema::builder(in_files).with_table_partition_cols(constant).build();
+        let order = presented.iter().filter_map(|f| scanned.table_schema().index_of(f.name()).ok()).collect();
+        let padded = fields.iter().filter(|f| partition(f)).filter_map(|f| Some((f.name().clone(), char_length(f)?))).collect();
+        Self { presented: Arc::new(Schema::new(presented)), scanned, order, stored, mapping: snapshot.column_mapping, padded }
+    }
+
+    /// The n of a partition column CHAR(n).
+    pub(super) fn partition_length(&self, name: &str) -> Option<usize> {
+        self.padded.iter().find(|(padded, _)| padded == name).map(|(_, n)| *n)
+    }
+
+    /// The snapshot's field of a column that lies in files.
+    pub(super) fn stored(&self, name: &str) -> Option<&FieldRef> {
+        self.stored.iter().find(|f| f.name() == name)
+    }
+
+    /// Whether a column is the same in all rows of a file.
+    pub(super) fn is_constant(&self, name: &str) -> bool {
+        self.scanned.table_partition_cols().find(name).is_some()
+    }
+
+    /// Whether any column, at any depth, is a variant.
+    pub(super) fn has_variant(&self) -> bool {
+        self.stored.iter().any(|f| holds_variant(f))
+    }
+}
+
+/// A field as queries see it.
+pub(super) fn present(field: &Field) -> Field {
+    Field::new(field.name(), presented_type(field), field.is_nullable())
+}
+
+/// A field's type as queries see it.
+pub(super) fn presented_type(field: &Field) -> DataType {
+    if is_variant(field) {
+        return DataType::Utf8;
+    }
+    match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| present(f)).collect()),
+        DataType::List(element) => DataType::List(Arc::new(present(element))),
+        DataType::Map(entries, sorted) => DataType::Map(Arc::new(present(entries)), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// Whether the snapshot marks the field as a variant.
+pub(super) fn is_variant(field: &Field) -> bool {
+    field.metadata().get("asof.type").is_some_and(|t| t == "variant")
+}
+
+fn holds_variant(field: &Field) -> bool {
+    is_variant(field)
+        || match field.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|f| holds_variant(f)),
+            DataType::List(inner) | DataType::Map(inner, _) => holds_variant(inner),
+            _ => false,
+        }
+}
+
+/// The n of a CHAR(n) column, whose values may lie unpadded in files.
+pub(super) fn char_length(field: &Field) -> Option<usize> {
+    let declared = field.metadata().get("__CHAR_VARCHAR_TYPE_STRING")?.to_ascii_lowercase();
+    let inside = declared.strip_prefix("char(")?.strip_suffix(')')?;
+    inside.trim().parse().ok()
+}
+
+/// Which of a file's fields holds `stored`, if any.
+///
+/// With mapping by id, a file none of whose fields carries an id was written before the mapping: then by physical name, as Spark does.
+pub(super) fn find(stored: &Field, in_file: &[FieldRef], mapping: ColumnMapping) -> Option<usize> {
+    let physical = stored.metadata().get("delta.columnMapping.physicalName").unwrap_or(stored.name());
+    let by_name = |name: &String| in_file.iter().position(|f| f.name() == name);
+    match mapping {
+        ColumnMapping::None => by_name(stored.name()),
+        ColumnMapping::Name => by_name(physical),
+        ColumnMapping::Id => {
+            let id_of = |f: &FieldRef| f.metadata().get("PARQUET:field_id").cloned();
+            let id = stored.metadata().get("delta.columnMapping.id");
+            if id.is_none() || in_file.iter().all(|f| id_of(f).is_none()) {
+                return by_name(physical);
+            }
+            in_file.iter().position(|f| id_of(f).as_ref() == id)
+        }
+    }
+}

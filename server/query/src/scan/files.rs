@@ -1,0 +1,185 @@
+//! From chosen index rows to files that DataFusion opens.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch, StructArray};
+use arrow::datatypes::{Int32Type, Int64Type};
+use asof_storage::Error;
+use asof_storage::deletes::{self, DeletionVector};
+use chrono::DateTime;
+use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::FileGroup;
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::ObjectMeta;
+
+use super::columns::Columns;
+use super::deletes::left;
+use super::reader::DataFiles;
+use super::select::{Selected, constants};
+use super::statistics::{ChunkStatistics, FileFacts, merge, tight};
+
+/// Deletion vectors, footers and checks in flight at once.
+const CONCURRENCY: usize = 32;
+
+/// A chosen file.
+pub(super) struct Chosen {
+    file: PartitionedFile,
+    rows: Option<u64>,
+    vector: Option<DeletionVector>,
+}
+
+impl Chosen {
+    /// Rows that are left, where known.
+    fn left(&self) -> Option<u64> {
+        let deleted = self.vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0));
+        self.rows.map(|rows| rows.saturating_sub(deleted))
+    }
+}
+
+/// Describes the selected files, with statistics of the `wanted` columns (by scanned index).
+pub(super) fn choose(files: &DataFiles, columns: &Columns, selected: &[Selected<'_>], wanted: &[bool]) -> Result<Vec<Chosen>> {
+    let mut chosen = Vec::with_capacity(selected.iter().map(|s| s.files.len()).sum());
+    for Selected { chunk, files: rows } in selected.iter().filter(|s| !s.files.is_empty()) {
+        let constants = constants(columns, chunk, rows)?;
+        let statistics = ChunkStatistics::new(columns, &chunk.rows, wanted);
+        for (at, (row, _)) in rows.iter().enumerate() {
+            let values = constants.columns().iter().map(|c| ScalarValue::try_from_array(c, at)).collect::<Result<Vec<_>>>()?;
+            chosen.push(describe(files, &chunk.rows, *row, values, &statistics)?);
+        }
+    }
+    Ok(chosen)
+}
+
+fn describe(
+    files: &DataFiles,
+    chunk: &RecordBatch,
+    row: usize,
+    constants: Vec<ScalarValue>,
+    statistics: &ChunkStatistics,
+) -> Result<Chosen> {
+    let path = text(chunk, "path", row).ok_or_else(|| internal_datafusion_err!("a file of the index has no path"))?;
+    let number = |name: &str| long(chunk, name, row);
+    let size = number("size").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    let rows = number("rows").and_then(|n| u64::try_from(n).ok());
+    let vector = vector(chunk, row);
+    let facts = FileFacts {
+        row,
+        size,
+        rows,
+        deleted: vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0)),
+        tight: tight(chunk, row),
+        constants: &constants,
+    };
+    let known = statistics.file(&facts)?;
+    let location = files.store.data_path(&files.snapshot, path).map_err(storage)?;
+    let written = number("modification_time").and_then(DateTime::from_timestamp_millis).unwrap_or_default();
+    let mut file = PartitionedFile::from(ObjectMeta { location, last_modified: written, size, e_tag: None, version: None })
+        .with_partition_values(constants);
+    // Not `with_statistics`: it takes a NULL partition value for a value.
+    file.statistics = Some(Arc::new(known));
+    Ok(Chosen { file, rows, vector })
+}
+
+/// A storage error on its way through DataFusion.
+pub(super) fn storage(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+fn text<'a>(chunk: &'a RecordBatch, name: &str, row: usize) -> Option<&'a str> {
+    let column = chunk.column_by_name(name)?.as_string_opt::<i32>()?;
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn long(chunk: &RecordBatch, name: &str, row: usize) -> Option<i64> {
+    let column = chunk.column_by_name(name)?.as_primitive_opt::<Int64Type>()?;
+    column.is_valid(row).then(|| column.value(row))
+}
+
+fn vector(chunk: &RecordBatch, row: usize) -> Option<DeletionVector> {
+    let vectors: &StructArray = chunk.column_by_name("deletion_vector")?.as_struct_opt()?;
+    if vectors.is_null(row) {
+        return None;
+    }
+    let text = |name: &str| vectors.column_by_name(name)?.as_string_opt::<i32>().map(|c| c.value(row).to_owned());
+    let int = |name: &str| {
+        let column = vectors.column_by_name(name)?.as_primitive_opt::<Int32Type>()?;
+        column.is_valid(row).then(|| column.value(row))
+    };
+    Some(DeletionVector {
+        storage_type: text("storage_type")?.chars().next()?,
+        path_or_inline: text("path_or_inline")?,
+        offset: int("offset"),
+        size_in_bytes: int("size_in_bytes")?,
+        cardinality: vectors.column_by_name("cardinality")?.as_primitive_opt::<Int64Type>()?.value(row),
+    })
+}
+
+/// Keeps no more files than `limit` rows need.
+pub(super) fn trim(chosen: &mut Vec<Chosen>, limit: usize) {
+    let mut rows = 0_u64;
+    let enough = chosen.iter().position(|file| {
+        rows += file.left().unwrap_or(0);
+        rows >= limit as u64
+    });
+    if let Some(last) = enough {
+        chosen.truncate(last + 1);
+    }
+}
+
+/// Errors with `FileGone` when a file is not there. Files whose footers are cached were there not long ago and are not asked for.
+pub(super) async fn check(files: &DataFiles, chosen: &[Chosen]) -> Result<()> {
+    let unknown: Vec<_> = chosen.iter().map(|c| c.file.object_meta.location.clone()).filter(|path| !files.is_cached(path)).collect();
+    let checks = unknown.into_iter().map(|path| async move { files.check(&path).await });
+    stream::iter(checks).buffer_unordered(CONCURRENCY).try_collect::<()>().await.map_err(storage)
+}
+
+/// Loads the deletion vectors and attaches the rows that are left; drops files of which none is.
+pub(super) async fn without_deleted(files: &DataFiles, chosen: Vec<Chosen>) -> Result<Vec<PartitionedFile>> {
+    let loads = chosen.into_iter().map(|file| attach(files, file));
+    let attached: Vec<_> = stream::iter(loads).buffered(CONCURRENCY).try_collect().await.map_err(storage)?;
+    Ok(attached.into_iter().flatten().collect())
+}
+
+async fn attach(files: &DataFiles, chosen: Chosen) -> Result<Option<PartitionedFile>, Error> {
+    let Some(vector) = &chosen.vector else {
+        return Ok(Some(chosen.file));
+    };
+    // The selection must cover the file exactly. The log counts the rows of a file with a vector; where it does not, the footer does.
+    let rows = match chosen.rows {
+        Some(rows) => rows,
+        None => {
+            let footer = files.footer(&chosen.file.object_meta, None).await?;
+            u64::try_from(footer.file_metadata().num_rows()).unwrap_or(0)
+        }
+    };
+    let deleted = deletes::load(&files.store, &files.snapshot, vector).await?;
+    if rows > 0 && deleted.range_cardinality(..rows) == rows {
+        return Ok(None);
+    }
+    Ok(Some(chosen.file.with_extension(left(&deleted, rows))))
+}
+
+/// Spreads files over at most `groups` groups of about as many bytes, each in the order of the index.
+pub(super) fn group(files: Vec<PartitionedFile>, groups: usize, columns: &Columns) -> Result<Vec<FileGroup>> {
+    let groups = groups.clamp(1, files.len().max(1));
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(files[*i].object_meta.size));
+    let mut load = vec![0_u64; groups];
+    let mut home = vec![0; files.len()];
+    for i in order {
+        let lightest = (0..groups).min_by_key(|g| load[*g]).unwrap_or(0);
+        // An empty file is not free: it is opened too.
+        load[lightest] += files[i].object_meta.size.max(1);
+        home[i] = lightest;
+    }
+    let mut spread: Vec<Vec<PartitionedFile>> = vec![Vec::new(); groups];
+    for (file, home) in files.into_iter().zip(home) {
+        spread[home].push(file);
+    }
+    let with_statistics = |files: Vec<PartitionedFile>| {
+        let known = merge(files.iter().filter_map(|f| f.statistics.as_deref()), columns)?;
+        Ok(FileGroup::new(files).with_statistics(Arc::new(known)))
+    };
+    spread.into_iter().map(with_statistics).collect()
+}
