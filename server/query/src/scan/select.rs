@@ -66,7 +66,7 @@ pub(super) fn select<'a>(
     for chunk in index.chunks() {
         let mut files = live(chunk, &mut ordinal);
         if let Some(only) = only {
-            files.retain(|(_, ordinal)| only.contains(ordinal));
+            files.retain(|(_, ordinal)| only.binary_search(ordinal).is_ok());
         }
         if let Some(filter) = conjunction(exact.iter().cloned()) {
             retain_matching(state, columns, chunk, &mut files, filter)?;
