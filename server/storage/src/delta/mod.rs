@@ -3,11 +3,36 @@
 //! The kernel reads logs and checkpoints; it neither rebases nor restores, sees one log listing at a time and gives up where an intact older
 //! version could be read. So listing, times, features, conflict checks and commits are ours, and everything of the kernel stays
 //! behind this module.
+//!
+//! A version is read in three steps: the [`log`] as listed says how it can be rebuilt; its protocol and metadata (from the kernel's replay, or
+//! from the version before and one commit file) make a [`Snapshot`](crate::Snapshot); its files make a [`FileIndex`](crate::FileIndex), again from the
+//! kernel's replay or by steps.
 
+pub mod actions;
+mod cache;
+mod features;
+mod files;
+mod history;
+mod kernel;
+mod load;
+mod log;
+mod schema;
+mod select;
 mod table;
+mod values;
+mod view;
+
+use std::sync::Arc;
 
 pub use table::DeltaTable;
 
-/// What Delta keeps of a version: the kernel's snapshot, protocol and metadata.
+/// What Delta keeps of a version: protocol, metadata, and the log as it was listed when the version was resolved.
 #[derive(Debug)]
-pub struct DeltaSnapshot {}
+pub struct DeltaSnapshot {
+    /// The protocol.
+    pub protocol: actions::Protocol,
+    /// The metadata, as in the log.
+    pub metadata: actions::Metadata,
+    log: Arc<log::Listing>,
+    shape: Arc<files::IndexShape>,
+}

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use object_store::path::Path;
 
+use super::cache::Snapshots;
+use super::log::Listing;
 use crate::clock::Env;
 use crate::error::{Error, Result};
 use crate::index::FileIndex;
@@ -12,32 +15,54 @@ use crate::snapshot::{Commit, HistoryRange, Snapshot, SnapshotSelector};
 use crate::table::{Capabilities, TableFormat, TableId};
 use crate::transaction::{Change, CommitOutcome};
 
-/// A Delta table in its store.
-#[derive(Debug)]
+/// A Delta table in its store. Clones share state and caches.
+#[derive(Clone, Debug)]
 pub struct DeltaTable {
-    id: TableId,
-    name: String,
-    store: TableStore,
-    #[expect(dead_code, reason = "read by commits")]
-    env: Env,
+    pub(super) inner: Arc<Inner>,
+}
+
+/// What the clones of a table share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) id: TableId,
+    pub(super) name: String,
+    pub(super) store: TableStore,
+    pub(super) env: Env,
+    /// The log as seen last.
+    pub(super) log: tokio::sync::Mutex<Option<Arc<Listing>>>,
+    pub(super) snapshots: parking_lot::Mutex<Snapshots>,
+    /// Checkpoints that could not be read.
+    pub(super) bad_checkpoints: parking_lot::Mutex<Vec<Path>>,
+    /// Held while an index is built, so that it is built once.
+    pub(super) building: tokio::sync::Mutex<()>,
 }
 
 impl DeltaTable {
     /// A handle; no I/O happens before it is used.
     #[must_use]
     pub fn open(id: TableId, name: String, store: TableStore, env: Env) -> Self {
-        Self { id, name, store, env }
+        let inner = Inner {
+            id,
+            name,
+            store,
+            env,
+            log: tokio::sync::Mutex::default(),
+            snapshots: parking_lot::Mutex::default(),
+            bad_checkpoints: parking_lot::Mutex::default(),
+            building: tokio::sync::Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 }
 
 #[async_trait]
 impl TableFormat for DeltaTable {
     fn id(&self) -> &TableId {
-        &self.id
+        &self.inner.id
     }
 
     fn name(&self) -> &str {
-        &self.name
+        &self.inner.name
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -45,19 +70,21 @@ impl TableFormat for DeltaTable {
     }
 
     fn store(&self) -> &TableStore {
-        &self.store
+        &self.inner.store
     }
 
-    async fn resolve(&self, _selector: &SnapshotSelector) -> Result<Arc<Snapshot>> {
-        Err(Error::Internal("resolve".into()))
+    async fn resolve(&self, selector: &SnapshotSelector) -> Result<Arc<Snapshot>> {
+        let log = self.inner.observe().await?;
+        let version = self.inner.select(&log, selector).await?;
+        self.inner.snapshot(&log, version).await
     }
 
-    async fn index(&self, _snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>> {
-        Err(Error::Internal("index".into()))
+    async fn index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>> {
+        self.inner.checked_index(snapshot).await
     }
 
-    async fn history(&self, _range: HistoryRange) -> Result<Vec<Commit>> {
-        Err(Error::Internal("history".into()))
+    async fn history(&self, range: HistoryRange) -> Result<Vec<Commit>> {
+        self.inner.history(range).await
     }
 
     async fn commit(&self, _base: Option<&Arc<Snapshot>>, _change: Change) -> Result<CommitOutcome> {

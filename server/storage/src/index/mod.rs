@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow::array::{Array, AsArray};
 use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
 
 use crate::deletes::DeletionVector;
@@ -54,13 +56,91 @@ impl DataFile {
 /// are bounds only), `partition` Struct (a typed field for each partition column, logical names), `min`, `max` Struct (a typed
 /// field for each top-level primitive column that may have statistics, logical names; null where unknown), `null_count` Struct of
 /// Int64 (same fields), `deletion_vector` Struct{storage_type Utf8, path_or_inline Utf8, offset Int32?, size_in_bytes Int32, cardinality
-/// Int64}?, `partition_values` Map<Utf8, Utf8?> (raw).
+/// Int64}?, `partition_values` Map<Utf8, Utf8?> (raw), `stats` Utf8? (the log's own JSON text, physical names; for commits that carry it on).
+///
+/// Bounds hold whatever `tight_bounds` says; only where it is true may a bound be a value of the file, and never for strings (cut to a
+/// prefix) and timestamps (cut to milliseconds; the largest is raised by 999 µs, so that it stays a bound).
 #[derive(Clone, Debug)]
 pub struct Chunk {
     /// The columns.
     pub rows: Arc<RecordBatch>,
     /// Which rows are alive.
     pub live: Option<BooleanBuffer>,
+}
+
+/// The place of a column in a chunk.
+mod column {
+    pub const PATH: usize = 0;
+    pub const SIZE: usize = 1;
+    pub const MODIFICATION_TIME: usize = 2;
+    pub const ROWS: usize = 3;
+    pub const DELETION_VECTOR: usize = 9;
+    pub const PARTITION_VALUES: usize = 10;
+    pub const STATS: usize = 11;
+}
+
+impl Chunk {
+    /// Whether a row is alive in this version.
+    #[must_use]
+    pub fn is_live(&self, row: usize) -> bool {
+        self.live.as_ref().is_none_or(|l| l.value(row))
+    }
+
+    /// The rows alive in this version.
+    pub fn live_rows(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.rows.num_rows()).filter(|r| self.is_live(*r))
+    }
+
+    /// A file's path as written in the log.
+    #[must_use]
+    pub fn path(&self, row: usize) -> &str {
+        self.rows.column(column::PATH).as_string::<i32>().value(row)
+    }
+
+    /// A file's statistics as written in the log.
+    #[must_use]
+    pub fn stats(&self, row: usize) -> Option<&str> {
+        let stats = self.rows.column(column::STATS).as_string::<i32>();
+        stats.is_valid(row).then(|| stats.value(row))
+    }
+
+    /// A file's deletion vector.
+    #[must_use]
+    pub fn deletion_vector(&self, row: usize) -> Option<DeletionVector> {
+        let vectors = self.rows.column(column::DELETION_VECTOR).as_struct();
+        let offset = vectors.column(2).as_primitive::<Int32Type>();
+        vectors.is_valid(row).then(|| DeletionVector {
+            storage_type: vectors.column(0).as_string::<i32>().value(row).chars().next().unwrap_or('?'),
+            path_or_inline: vectors.column(1).as_string::<i32>().value(row).to_owned(),
+            offset: offset.is_valid(row).then(|| offset.value(row)),
+            size_in_bytes: vectors.column(3).as_primitive::<Int32Type>().value(row),
+            cardinality: vectors.column(4).as_primitive::<Int64Type>().value(row),
+        })
+    }
+
+    /// A file's key.
+    #[must_use]
+    pub fn key(&self, row: usize) -> FileKey {
+        FileKey { path: self.path(row).to_owned(), deletion_vector: self.deletion_vector(row).map(|v| v.unique_id()) }
+    }
+
+    /// A file's entry.
+    #[must_use]
+    pub fn file(&self, row: usize) -> DataFile {
+        let long = |i: usize| self.rows.column(i).as_primitive::<Int64Type>();
+        let rows = long(column::ROWS);
+        let raw = self.rows.column(column::PARTITION_VALUES).as_map().value(row);
+        let (keys, values) = (raw.column(0).as_string::<i32>(), raw.column(1).as_string::<i32>());
+        let pairs = keys.iter().zip(values.iter()).filter_map(|(k, v)| Some((k?.to_owned(), v.map(str::to_owned))));
+        DataFile {
+            path: self.path(row).to_owned(),
+            size: long(column::SIZE).value(row),
+            modification_time: long(column::MODIFICATION_TIME).value(row),
+            rows: rows.is_valid(row).then(|| rows.value(row)),
+            partition_values: pairs.collect(),
+            deletion_vector: self.deletion_vector(row),
+        }
+    }
 }
 
 /// All live files of one version.
@@ -87,5 +167,28 @@ impl FileIndex {
     #[must_use]
     pub fn chunks(&self) -> &[Chunk] {
         &self.chunks
+    }
+
+    /// How many files.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|c| c.live.as_ref().map_or(c.rows.num_rows(), BooleanBuffer::count_set_bits)).sum()
+    }
+
+    /// No files at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Each live file, in the index's order.
+    pub fn files(&self) -> impl Iterator<Item = DataFile> + '_ {
+        self.chunks.iter().flat_map(|c| c.live_rows().map(|r| c.file(r)))
+    }
+
+    /// Memory that its chunks take, in bytes; chunks shared with other versions count in each.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|c| c.rows.get_array_memory_size() + c.live.as_ref().map_or(0, |l| l.inner().len())).sum()
     }
 }

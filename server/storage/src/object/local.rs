@@ -27,6 +27,13 @@ pub(super) async fn sync(root: &Path, paths: &[Path]) -> Result<()> {
         .map_err(|e| Error::Internal(format!("the sync was cut short: {e}")))?
 }
 
+/// Which of the files, given with the name to report, are not there.
+pub(super) async fn missing(files: Vec<(String, Path)>) -> Result<Vec<String>> {
+    let is_gone = |path: &Path| on_disk(path).metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory);
+    let look = move || files.into_iter().filter(|(_, path)| is_gone(path)).map(|(name, _)| name).collect();
+    tokio::task::spawn_blocking(look).await.map_err(|e| Error::Internal(format!("looking for files was cut short: {e}")))
+}
+
 /// A local store is rooted at `/` and its paths are not encoded.
 fn on_disk(path: &Path) -> PathBuf {
     PathBuf::from(format!("/{path}"))

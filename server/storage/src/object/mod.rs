@@ -12,6 +12,7 @@ mod path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{Attributes, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
@@ -34,6 +35,9 @@ pub struct TableStore {
     /// Sync files and folders to disk before answering (local stores only; off only for benchmarks).
     pub durable: bool,
 }
+
+/// Files looked for at once.
+const LOOKS: usize = 32;
 
 /// How a put-if-absent ended.
 #[must_use]
@@ -137,6 +141,25 @@ impl TableStore {
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(source) => Err(failed(source)),
         }
+    }
+
+    /// Which of the files, given with the name to report, are not there.
+    ///
+    /// # Errors
+    /// `Store` when the store cannot say.
+    pub async fn missing(&self, files: Vec<(String, Path)>) -> Result<Vec<String>> {
+        if self.url.scheme() == "file" {
+            return local::missing(files).await;
+        }
+        let look = |(name, path): (String, Path)| async move {
+            match self.objects.head(&path).await {
+                Ok(_) => Ok(None),
+                Err(object_store::Error::NotFound { .. }) => Ok(Some(name)),
+                Err(source) => Err(Error::Store { action: "looking for", path: name, source }),
+            }
+        };
+        let found: Vec<Option<String>> = stream::iter(files).map(look).buffered(LOOKS).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// Forces objects and the folders that lead to them from the table's root to disk. Does nothing where the store is durable by itself, or when

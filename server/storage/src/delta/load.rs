@@ -1,0 +1,323 @@
+//! Loading a version: its snapshot and its files, by steps from a version known already or from scratch.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use object_store::path::Path;
+
+use super::DeltaSnapshot;
+use super::actions::{CommitFile, Metadata, Protocol};
+use super::cache::{COMMITS, INDEXES, KnownIndex, new_incarnation};
+use super::features::{MAPPING_MODE, unreadable};
+use super::files::{IndexShape, advance};
+use super::kernel::{Failure, Replay, replay};
+use super::log::{Listing, commit_path, head};
+use super::schema::to_arrow;
+use super::table::Inner;
+use crate::deletes::Place;
+use crate::error::{Access, Error, Result};
+use crate::index::{Chunk, FileIndex};
+use crate::snapshot::{ColumnMapping, FormatSnapshot, Snapshot, Version};
+
+/// A version so near to a known one is reached by reading the commits in between.
+const STEPS: Version = 32;
+/// New commits are looked for one by one, so many at most before the log is listed anew, so that checkpoints are seen too.
+const PROBES: Version = 10;
+/// Reads in flight at once.
+const READS: usize = 16;
+
+impl Inner {
+    /// The log as it is now: one look at the newest known commit file and the one after it, and a listing only when they say so.
+    pub(super) async fn observe(&self) -> Result<Arc<Listing>> {
+        let mut known = self.log.lock().await;
+        if let Some(log) = known.as_ref() {
+            let next = commit_path(&self.store, log.latest() + 1)?;
+            let (last, next) = futures::try_join!(head(&self.store, &log.last().meta.location), head(&self.store, &next))?;
+            if last.as_ref() == Some(&log.last().meta) {
+                let Some(mut meta) = next else {
+                    return Ok(Arc::clone(log));
+                };
+                let mut grown = log.as_ref().clone();
+                while grown.latest() - grown.listed_at < PROBES {
+                    grown.push(grown.latest() + 1, meta);
+                    match head(&self.store, &commit_path(&self.store, grown.latest() + 1)?).await? {
+                        Some(next) => meta = next,
+                        None => return Ok(Arc::clone(known.insert(Arc::new(grown)))),
+                    }
+                }
+                return self.list(&mut known, log_incarnation(&grown)).await;
+            }
+        }
+        self.list(&mut known, new_incarnation()).await
+    }
+
+    async fn list(&self, known: &mut Option<Arc<Listing>>, incarnation: u64) -> Result<Arc<Listing>> {
+        let Some(log) = Listing::read(&self.store, incarnation).await? else {
+            *known = None;
+            let detail = "there is no _delta_log folder with commits in it".to_owned();
+            return Err(Error::NotATable { location: self.name.clone(), detail });
+        };
+        Ok(Arc::clone(known.insert(Arc::new(log))))
+    }
+
+    /// A version's commit file, parsed.
+    pub(super) async fn commit_file(&self, log: &Listing, version: Version) -> Result<Arc<CommitFile>> {
+        if let Some(commit) = COMMITS.get(&(log.incarnation, version)) {
+            return Ok(commit);
+        }
+        let path = commit_path(&self.store, version)?;
+        let Some(text) = self.store.read(&path).await? else {
+            return Err(self.gap(version, version));
+        };
+        let commit = CommitFile::parse(&text).map_err(|detail| self.corrupt(Some(version), self.store.shown(&path), detail))?;
+        let commit = Arc::new(commit);
+        COMMITS.insert((log.incarnation, version), Arc::clone(&commit));
+        Ok(commit)
+    }
+
+    /// The commit files of `from..=to`, in order.
+    pub(super) async fn commit_files(&self, log: &Listing, from: Version, to: Version) -> Result<Vec<Arc<CommitFile>>> {
+        stream::iter(from..=to).map(|v| self.commit_file(log, v)).buffered(READS).try_collect().await
+    }
+
+    pub(super) fn corrupt(&self, version: Option<Version>, file: String, detail: String) -> Error {
+        Error::Corrupt { table: self.name.clone(), version, file, detail }
+    }
+
+    fn gap(&self, missing: Version, asked: Version) -> Error {
+        let detail = if missing == asked {
+            format!("version {missing} is missing: the log has a gap")
+        } else {
+            format!("version {missing} is missing: the log has a gap, and version {asked} cannot be rebuilt without it")
+        };
+        self.corrupt(Some(asked), format!("_delta_log/{missing:020}.json"), detail)
+    }
+
+    /// The snapshot of a version.
+    pub(super) async fn snapshot(&self, log: &Arc<Listing>, version: Version) -> Result<Arc<Snapshot>> {
+        if let Some(snapshot) = self.snapshots.lock().get(log.incarnation, version) {
+            return Ok(snapshot);
+        }
+        let (protocol, metadata) = match self.heads_by_steps(log, version).await {
+            Some(heads) => heads,
+            None => self.from_scratch(log, version, |replay| replay.heads()).await?,
+        };
+        let snapshot = Arc::new(self.build_snapshot(log, version, protocol, metadata).await?);
+        self.snapshots.lock().put(log.incarnation, Arc::clone(&snapshot));
+        Ok(snapshot)
+    }
+
+    async fn heads_by_steps(&self, log: &Listing, version: Version) -> Option<(Protocol, Metadata)> {
+        let below = self.snapshots.lock().below(log.incarnation, version, STEPS)?;
+        let FormatSnapshot::Delta(delta) = &below.format;
+        let mut heads = (delta.protocol.clone(), delta.metadata.clone());
+        log.range(below.version + 1, version)?;
+        // What is damaged is told by the way from scratch.
+        for commit in self.commit_files(log, below.version + 1, version).await.ok()? {
+            heads.0 = commit.protocol.clone().unwrap_or(heads.0);
+            heads.1 = commit.metadata.clone().unwrap_or(heads.1);
+        }
+        Some(heads)
+    }
+
+    async fn build_snapshot(&self, log: &Arc<Listing>, version: Version, protocol: Protocol, metadata: Metadata) -> Result<Snapshot> {
+        if let Some(detail) = unreadable(&protocol) {
+            return Err(self.unsupported(Access::Read, detail));
+        }
+        let mapping = match metadata.configuration.get(MAPPING_MODE).map(String::as_str) {
+            None | Some("none") => ColumnMapping::None,
+            Some("name") => ColumnMapping::Name,
+            Some("id") => ColumnMapping::Id,
+            Some(other) => return Err(self.unsupported(Access::Read, format!("its column mapping mode {other:?} is unknown"))),
+        };
+        let schema = to_arrow(&metadata.schema_string).map_err(|detail| self.unsupported(Access::Read, detail))?;
+        if let Some(stray) = metadata.partition_columns.iter().find(|c| schema.field_with_name(c).is_err()) {
+            let detail = format!("the metadata's partition column {stray} is not in its schema");
+            return Err(self.corrupt(Some(version), "_delta_log".to_owned(), detail));
+        }
+        let committed_at = match log.commit(version) {
+            Some(commit) => self.time_of(log, commit).await,
+            None => return Err(self.gap(version, version)),
+        };
+        Ok(Snapshot {
+            table: self.id.clone(),
+            name: self.name.clone(),
+            version,
+            committed_at,
+            partition_columns: metadata.partition_columns.clone(),
+            properties: metadata.configuration.clone(),
+            column_mapping: mapping,
+            format: FormatSnapshot::Delta(Arc::new(DeltaSnapshot {
+                shape: Arc::new(IndexShape::new(&schema, &metadata.partition_columns, mapping)),
+                protocol,
+                metadata,
+                log: Arc::clone(log),
+            })),
+            schema,
+        })
+    }
+
+    pub(super) fn unsupported(&self, access: Access, detail: String) -> Error {
+        Error::Unsupported { table: self.name.clone(), access, detail }
+    }
+
+    /// Asks the kernel's replay of a version. Falls back behind checkpoints that cannot be read.
+    pub(super) async fn from_scratch<T, F>(&self, log: &Arc<Listing>, version: Version, ask: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Fn(&Replay) -> Result<T, Failure> + Send + Sync + 'static,
+    {
+        let ask = Arc::new(ask);
+        let bad = self.bad_checkpoints.lock().clone();
+        let first = self.ask_kernel(log, version, bad.clone(), Arc::clone(&ask)).await?;
+        let failure = match first {
+            Ok(answer) => return Ok(answer),
+            Err(failure) => failure,
+        };
+        let mut bad = bad;
+        while let (Failure::Damaged(words), Some(Some(checkpoint))) = (&failure, log.base(version, &bad)) {
+            bad.extend(checkpoint.parts.iter().map(|p| p.location.clone()));
+            if log.base(version, &bad).is_none() {
+                break;
+            }
+            if let Ok(answer) = self.ask_kernel(log, version, bad.clone(), Arc::clone(&ask)).await? {
+                tracing::warn!(table = %self.name, checkpoint = checkpoint.version, error = %words, "checkpoint cannot be read, used the commits before it");
+                *self.bad_checkpoints.lock() = bad;
+                return Ok(answer);
+            }
+        }
+        Err(self.diagnose(log, version, failure).await)
+    }
+
+    async fn ask_kernel<T, F>(&self, log: &Arc<Listing>, version: Version, bad: Vec<Path>, ask: Arc<F>) -> Result<Result<T, Failure>>
+    where
+        T: Send + 'static,
+        F: Fn(&Replay) -> Result<T, Failure> + Send + Sync + 'static,
+    {
+        let (store, log) = (self.store.clone(), Arc::clone(log));
+        let work = move || replay(&store, &log, version, &bad).and_then(|replay| ask(&replay));
+        tokio::task::spawn_blocking(work).await.map_err(|e| Error::Internal(format!("replaying the log of {} was cut short: {e}", self.name)))
+    }
+
+    /// What is wrong with the log, in terms of its files.
+    async fn diagnose(&self, log: &Listing, version: Version, failure: Failure) -> Error {
+        let words = match failure {
+            Failure::Missing(missing) => return self.gap(missing, version),
+            Failure::Store(source) => return Error::Store { action: "reading the log below", path: self.name.clone(), source },
+            Failure::Damaged(words) => words,
+        };
+        let checkpoint = log.base(version, &[]).flatten();
+        let from = checkpoint.map_or(0, |c| c.version + 1);
+        let (mut protocol, mut metadata) = (None, None);
+        for commit in from..=version {
+            match self.commit_file(log, commit).await {
+                Ok(commit) => {
+                    protocol = commit.protocol.clone().or(protocol);
+                    metadata = commit.metadata.clone().or(metadata);
+                }
+                Err(error) => return error,
+            }
+        }
+        if let Some(detail) = protocol.as_ref().and_then(unreadable) {
+            return self.unsupported(Access::Read, detail);
+        }
+        let lacks = match (&protocol, &metadata) {
+            _ if checkpoint.is_some() => None,
+            (None, None) => Some("protocol and metaData are missing"),
+            (None, _) => Some("protocol is missing"),
+            (_, None) => Some("metaData is missing"),
+            _ => None,
+        };
+        if let Some(lacks) = lacks {
+            return self.corrupt(Some(version), format!("_delta_log/{from:020}.json"), format!("{lacks} in the whole log"));
+        }
+        let file = checkpoint.map_or_else(|| "_delta_log".to_owned(), |c| self.store.shown(&c.parts[0].location));
+        self.corrupt(Some(version), file, words)
+    }
+
+    /// The files of a snapshot, found to be there and inside the table.
+    pub(super) async fn checked_index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>> {
+        let FormatSnapshot::Delta(delta) = &snapshot.format;
+        let key = (delta.log.incarnation, snapshot.version);
+        let known = self.known_index(snapshot).await?;
+        if !known.checked {
+            let trusted = self.nearest(key.0, key.1).filter(|k| k.checked);
+            self.check_files(snapshot, &known.index, trusted.as_ref().map(|k| k.index.as_ref())).await?;
+            INDEXES.insert(key, KnownIndex { index: Arc::clone(&known.index), checked: true });
+        }
+        Ok(known.index)
+    }
+
+    /// The files of a snapshot as the log says.
+    pub(super) async fn known_index(&self, snapshot: &Arc<Snapshot>) -> Result<KnownIndex> {
+        let FormatSnapshot::Delta(delta) = &snapshot.format;
+        let key = (delta.log.incarnation, snapshot.version);
+        if let Some(known) = INDEXES.get(&key) {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.building.lock().await;
+        if let Some(known) = INDEXES.get(&key) {
+            return Ok(known);
+        }
+        let index = match self.index_by_steps(delta, snapshot.version).await {
+            Some(index) => index,
+            None => {
+                let shape = Arc::clone(&delta.shape);
+                self.from_scratch(&delta.log, snapshot.version, move |replay| replay.files(&shape)).await?
+            }
+        };
+        let known = KnownIndex { index: Arc::new(index), checked: false };
+        INDEXES.insert(key, known.clone());
+        Ok(known)
+    }
+
+    fn nearest(&self, incarnation: u64, version: Version) -> Option<KnownIndex> {
+        (1..=STEPS).find_map(|n| INDEXES.get(&(incarnation, version - n)))
+    }
+
+    async fn index_by_steps(&self, delta: &DeltaSnapshot, version: Version) -> Option<FileIndex> {
+        let base = self.nearest(delta.log.incarnation, version)?.index;
+        delta.log.range(base.version() + 1, version)?;
+        let commits = self.commit_files(&delta.log, base.version() + 1, version).await.ok()?;
+        if commits.iter().any(|c| c.metadata.is_some()) {
+            return None;
+        }
+        let mut index = FileIndex::new(base.version(), base.chunks().to_vec());
+        for (at, commit) in (base.version() + 1..).zip(&commits) {
+            index = advance(&index, &delta.shape, at, commit).ok()?;
+        }
+        Some(index)
+    }
+
+    /// Refuses paths that leave the table, and files that are gone. Chunks of `trusted` were checked before.
+    async fn check_files(&self, snapshot: &Snapshot, index: &FileIndex, trusted: Option<&FileIndex>) -> Result<()> {
+        let known = |c: &&Chunk| trusted.is_some_and(|t| t.chunks().iter().any(|k| Arc::ptr_eq(&k.rows, &c.rows)));
+        let mut paths = Vec::new();
+        for chunk in index.chunks().iter().filter(|c| !known(c)) {
+            for row in chunk.live_rows() {
+                let logged = chunk.path(row);
+                paths.push((logged.to_owned(), self.store.data_path(snapshot, logged)?));
+                if let Some(Ok(Place::File(file))) = chunk.deletion_vector(row).map(|v| v.place()) {
+                    let path = self.store.data_path(snapshot, &file)?;
+                    paths.push((file, path));
+                }
+            }
+        }
+        let gone = self.store.missing(paths).await?;
+        if gone.is_empty() {
+            return Ok(());
+        }
+        let mut path = gone.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        if gone.len() > MOST_NAMED {
+            path = format!("{path} and {} more", gone.len() - MOST_NAMED);
+        }
+        Err(Error::FileGone { table: self.name.clone(), version: snapshot.version, path })
+    }
+}
+
+/// Gone files named in one error.
+const MOST_NAMED: usize = 100;
+
+fn log_incarnation(log: &Listing) -> u64 {
+    log.incarnation
+}
