@@ -287,8 +287,8 @@ pub fn parse(sql: &str) -> Result<Statement> {
 /// As [`parse`].
 pub fn parse_with(sql: &str, options: Options) -> Result<Statement> {
     let lexed = lexer::lex(sql, options)?;
-    let tokens = nesting::flatten(lexed.tokens)?;
-    let stack = nesting::stack_size(&tokens)?;
+    let (tokens, depth) = nesting::flatten(lexed.tokens)?;
+    let stack = nesting::stack_size(&tokens, depth)?;
     // Trees are made, walked and, on errors, dropped in here.
     stacker::maybe_grow(stack, stack, || {
         let rewritten = selector::rewrite(tokens)?;

@@ -32,7 +32,9 @@ pub(super) fn fuel(tokens: &[TokenWithSpan]) -> usize {
 }
 
 /// Check parentheses and depth, and take redundant parentheses out.
-pub(super) fn flatten(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+///
+/// Gives the tokens and their depth.
+pub(super) fn flatten(tokens: Vec<TokenWithSpan>) -> Result<(Vec<TokenWithSpan>, usize)> {
     let pairs = pairs(&tokens)?;
     // In `(((x)))` the middle pair says nothing. The outer one may belong to a function or an IN list, the inner one may be a tuple.
     let redundant = |n: usize| {
@@ -47,8 +49,8 @@ pub(super) fn flatten(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> 
         }
     }
     let kept: Vec<_> = tokens.into_iter().zip(drop).filter_map(|(token, drop)| (!drop).then_some(token)).collect();
-    check_depth(&kept)?;
-    Ok(kept)
+    let depth = check_depth(&kept)?;
+    Ok((kept, depth))
 }
 
 /// For each `(`, where its `)` stands.
@@ -71,7 +73,8 @@ fn pairs(tokens: &[TokenWithSpan]) -> Result<Vec<Option<usize>>> {
     }
 }
 
-fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
+fn check_depth(tokens: &[TokenWithSpan]) -> Result<usize> {
+    let mut deepest = 0;
     let (mut depth, mut types, mut sets, mut empty_brackets) = (0_usize, 0_usize, 0_usize, 0_usize);
     for (n, token) in tokens.iter().enumerate() {
         let before = n.checked_sub(1).map(|n| &tokens[n].token);
@@ -91,6 +94,7 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             _ => {}
         }
+        deepest = deepest.max(depth + types + empty_brackets);
         let location = position::of(token.span);
         if depth > MAX_DEPTH || types > MAX_DEPTH || empty_brackets > MAX_DEPTH {
             let what = format!("nested too deep: at most {MAX_DEPTH} levels of parentheses, brackets and types; split the statement");
@@ -101,12 +105,14 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             return Err(position::syntax(what, location));
         }
     }
-    Ok(())
+    Ok(deepest)
 }
 
 /// Bytes of stack that parsing, walking and dropping this statement may need.
-pub(super) fn stack_size(tokens: &[TokenWithSpan]) -> Result<usize> {
+pub(super) fn stack_size(tokens: &[TokenWithSpan], depth: usize) -> Result<usize> {
     const PER_OPERATOR: usize = 2 << 10;
+    // The parser grows its stack itself, but between two of its checks a level may need more than it leaves free.
+    const PER_LEVEL: usize = 256 << 10;
     let mut operators = 0;
     for (n, token) in tokens.iter().enumerate() {
         let infix = n > 0 && ends_operand(&tokens[n - 1].token);
@@ -118,7 +124,7 @@ pub(super) fn stack_size(tokens: &[TokenWithSpan]) -> Result<usize> {
             }
         }
     }
-    Ok((1 << 20) + operators * PER_OPERATOR)
+    Ok((1 << 20) + operators * PER_OPERATOR + depth * PER_LEVEL)
 }
 
 fn ends_operand(token: &Token) -> bool {

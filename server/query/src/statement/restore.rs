@@ -12,8 +12,8 @@ pub(super) fn restore(cursor: &mut Cursor<'_>) -> Result<Kind> {
     }
     let location = cursor.location();
     let (target, suffix) = relations::target(&cursor.name()?)?;
-    if suffix.is_some() {
-        let what = format!("RESTORE changes the current version of {target}: write the version behind TO, not into the path");
+    if suffix.is_some() || cursor.sees(&["FOR", "SYSTEM_TIME", "AS", "OF"]) {
+        let what = format!("RESTORE changes the current version of {target}: write the version behind TO, not behind the name");
         return Err(position::invalid(what, location));
     }
     cursor.expect(&["TO"])?;
