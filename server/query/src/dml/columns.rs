@@ -1,0 +1,311 @@
+//! Columns of a table: from CREATE TABLE, from a query, by name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
+use asof_storage::Env;
+use datafusion::sql::sqlparser::ast;
+
+use super::invalid;
+use crate::error::{Error, Result};
+use crate::statement::{self, Kind, types::arrow_type};
+use crate::write::assign::sql_type;
+use crate::write::layout::{FIELD_ID, PHYSICAL_NAME};
+use crate::write::rules::{CHAR_VARCHAR, CONSTRAINTS, CURRENT_DEFAULT, GENERATION};
+
+/// Property: how columns are mapped.
+const MAPPING_MODE: &str = "delta.columnMapping.mode";
+/// Property: the highest id given to a column.
+const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
+
+/// The column of that name: exactly, else in any case.
+pub(super) fn position(schema: &Schema, name: &str) -> Option<usize> {
+    let fields = schema.fields();
+    let any_case = || fields.iter().position(|f| f.name().eq_ignore_ascii_case(name));
+    fields.iter().position(|f| f.name() == name).or_else(any_case)
+}
+
+/// The column of that name, or an error that says which there are.
+pub(super) fn required(schema: &Schema, name: &str, table: &str) -> Result<usize> {
+    position(schema, name).ok_or_else(|| {
+        let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        invalid(format!("table {table} has no column {name}: it has {}", names.join(", ")))
+    })
+}
+
+/// The word DEFAULT in place of a value.
+pub(super) fn is_default(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Identifier(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
+}
+
+/// What DEFAULT stands for in a column.
+pub(super) fn default_value(field: &Field) -> Result<ast::Expr> {
+    let Some(sql) = field.metadata().get(CURRENT_DEFAULT) else {
+        return Ok(ast::Expr::Value(ast::Value::Null.with_empty_span()));
+    };
+    let parsed = statement::parse(&format!("SELECT {sql}"))?;
+    if let Kind::Query(query) = parsed.kind
+        && let ast::SetExpr::Select(select) = *query.body
+        && let [ast::SelectItem::UnnamedExpr(value)] = select.projection.as_slice()
+    {
+        return Ok(ast::Expr::Nested(Box::new(value.clone())));
+    }
+    Err(Error::Unsupported { message: format!("the default of column {} is no expression: {sql}", field.name()), location: None })
+}
+
+/// The columns of a CREATE TABLE; CHECK constraints and what defaults need go into the properties.
+pub(super) fn declared(
+    columns: &[ast::ColumnDef],
+    constraints: &[ast::TableConstraint],
+    properties: &mut BTreeMap<String, String>,
+) -> Result<Vec<Field>> {
+    let fields = columns.iter().map(|column| field(column, properties)).collect::<Result<Vec<_>>>()?;
+    for constraint in constraints {
+        match constraint {
+            ast::TableConstraint::Check(check) => add_check(check, properties),
+            other => return Err(unsupported(format!("constraint {other}"))),
+        }
+    }
+    Ok(fields)
+}
+
+fn field(column: &ast::ColumnDef, properties: &mut BTreeMap<String, String>) -> Result<Field> {
+    let name = &column.name.value;
+    let mut metadata = HashMap::new();
+    if let Some(declared) = char_type(&column.data_type) {
+        metadata.insert(CHAR_VARCHAR.to_owned(), declared);
+    }
+    let mut nullable = true;
+    for option in &column.options {
+        match &option.option {
+            ast::ColumnOption::Null => {}
+            ast::ColumnOption::NotNull => nullable = false,
+            ast::ColumnOption::Comment(text) => {
+                metadata.insert("comment".to_owned(), text.clone());
+            }
+            ast::ColumnOption::Default(value) => {
+                metadata.insert(CURRENT_DEFAULT.to_owned(), value.to_string());
+                properties.entry("delta.feature.allowColumnDefaults".to_owned()).or_insert_with(|| "supported".to_owned());
+            }
+            ast::ColumnOption::Check(check) => add_check(check, properties),
+            ast::ColumnOption::Generated { generation_expr: Some(expr), .. } => {
+                metadata.insert(GENERATION.to_owned(), expr.to_string());
+            }
+            ast::ColumnOption::Generated { .. } | ast::ColumnOption::Identity(_) => {
+                return Err(unsupported(format!("column {name}: identity columns")));
+            }
+            other => return Err(unsupported(format!("column {name}: {other}"))),
+        }
+    }
+    let data_type = arrow_type(&column.data_type)?;
+    Ok(Field::new(name, stored_type(name, &data_type)?, nullable).with_metadata(metadata))
+}
+
+fn add_check(check: &ast::CheckConstraint, properties: &mut BTreeMap<String, String>) {
+    let name = check.name.as_ref().map_or_else(
+        || {
+            let taken = |n: &u32| !properties.contains_key(&format!("{CONSTRAINTS}check_{n}"));
+            format!("check_{}", (1..).find(taken).unwrap_or(0))
+        },
+        |name| name.value.to_lowercase(),
+    );
+    properties.insert(format!("{CONSTRAINTS}{name}"), check.expr.to_string());
+}
+
+/// What Spark keeps of CHAR(n) and VARCHAR(n), which are strings otherwise.
+fn char_type(data_type: &ast::DataType) -> Option<String> {
+    let (name, length) = match data_type {
+        ast::DataType::Varchar(length) | ast::DataType::CharacterVarying(length) | ast::DataType::CharVarying(length) => {
+            ("varchar", length.as_ref()?)
+        }
+        ast::DataType::Char(length) | ast::DataType::Character(length) => ("char", length.as_ref()?),
+        _ => return None,
+    };
+    match length {
+        ast::CharacterLength::IntegerLength { length, .. } => Some(format!("{name}({length})")),
+        ast::CharacterLength::Max => None,
+    }
+}
+
+/// The columns of CREATE TABLE AS: a query's, in types that a table can hold.
+pub(super) fn of_query(schema: &Schema) -> Result<Vec<Field>> {
+    schema.fields().iter().map(|field| Ok(Field::new(field.name(), stored_type(field.name(), field.data_type())?, true))).collect()
+}
+
+/// The type in which a table holds values of a type, everything inside it nullable unless it is declared otherwise.
+fn stored_type(column: &str, data_type: &DataType) -> Result<DataType> {
+    let nested = |field: &FieldRef, name: &str| -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(name, stored_type(column, field.data_type())?, field.is_nullable())))
+    };
+    Ok(match data_type {
+        DataType::UInt8 => DataType::Int16,
+        DataType::UInt16 => DataType::Int32,
+        DataType::UInt32 => DataType::Int64,
+        DataType::UInt64 => DataType::Decimal128(20, 0),
+        DataType::Float16 => DataType::Float32,
+        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => DataType::Binary,
+        DataType::Date64 => DataType::Date32,
+        DataType::Timestamp(_, Some(_)) => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Timestamp(_, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Decimal128(precision, scale) if *scale >= 0 => DataType::Decimal128(*precision, *scale),
+        DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => DataType::Decimal128(*precision, *scale),
+        DataType::Dictionary(_, values) => stored_type(column, values)?,
+        DataType::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|f| nested(f, f.name())).collect::<Result<Vec<_>>>()?.into())
+        }
+        DataType::List(element)
+        | DataType::LargeList(element)
+        | DataType::ListView(element)
+        | DataType::LargeListView(element)
+        | DataType::FixedSizeList(element, _) => DataType::List(nested(element, "element")?),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(pair) if pair.len() == 2 => {
+                let key = nested(&pair[0], "key")?.as_ref().clone().with_nullable(false);
+                let pair = Fields::from(vec![Arc::new(key), nested(&pair[1], "value")?]);
+                DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(pair), false)), false)
+            }
+            other => return Err(unholdable(column, other)),
+        },
+        DataType::Boolean
+        | DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Utf8
+        | DataType::Binary
+        | DataType::Date32 => data_type.clone(),
+        DataType::Null => {
+            return Err(invalid(format!("column {column} is NULL in every row and has no type: give it one with CAST(NULL AS …)")));
+        }
+        other => return Err(unholdable(column, other)),
+    })
+}
+
+fn unholdable(column: &str, data_type: &DataType) -> Error {
+    Error::Unsupported {
+        message: format!("column {column}: a table cannot hold values of type {}; CAST them", sql_type(data_type)),
+        location: None,
+    }
+}
+
+/// Refuse names that Delta's other engines refuse, and names that differ in case only.
+pub(super) fn check_names(fields: &[Field], mapped: bool) -> Result<()> {
+    let mut seen = std::collections::BTreeSet::new();
+    for field in fields {
+        let name = field.name();
+        if name.is_empty() {
+            return Err(invalid("a column has an empty name: give it an alias".to_owned()));
+        }
+        if !mapped && let Some(c) = name.chars().find(|c| " ,;{}()\n\t=".contains(*c)) {
+            return Err(invalid(format!(
+                "column name {name:?} contains {c:?}, which a Delta table takes only with column mapping: give the column an alias, \
+                 or set TBLPROPERTIES ('{MAPPING_MODE}' = 'name')"
+            )));
+        }
+        if !seen.insert(name.to_lowercase()) {
+            return Err(invalid(format!("column {name} is there twice: names must differ in more than case")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the properties ask for mapped columns.
+pub(super) fn mapped(properties: &BTreeMap<String, String>) -> bool {
+    properties.get(MAPPING_MODE).is_some_and(|mode| !mode.eq_ignore_ascii_case("none"))
+}
+
+/// Give every field an id and a physical name, as column mapping wants it; ids go on from `last_id`.
+pub(super) fn map_columns(fields: Vec<Field>, last_id: i64, properties: &mut BTreeMap<String, String>, env: &Env) -> Vec<Field> {
+    let mut id = last_id;
+    let fields = fields.iter().map(|field| map_field(field, &mut id, env)).collect();
+    properties.insert(MAX_COLUMN_ID.to_owned(), id.to_string());
+    fields
+}
+
+/// The highest id that a table with these properties has given.
+pub(super) fn last_id(properties: &BTreeMap<String, String>) -> i64 {
+    properties.get(MAX_COLUMN_ID).and_then(|id| id.parse().ok()).unwrap_or(0)
+}
+
+fn map_field(field: &Field, id: &mut i64, env: &Env) -> Field {
+    *id += 1;
+    let mut metadata = field.metadata().clone();
+    metadata.insert(FIELD_ID.to_owned(), id.to_string());
+    metadata.insert(PHYSICAL_NAME.to_owned(), format!("col-{}", env.entropy.uuid()));
+    field.clone().with_data_type(map_type(field.data_type(), id, env)).with_metadata(metadata)
+}
+
+/// Fields of structs are mapped wherever they are; elements, keys and values are not fields of a schema and stay.
+fn map_type(data_type: &DataType, id: &mut i64, env: &Env) -> DataType {
+    let inner = |field: &FieldRef, id: &mut i64| -> FieldRef {
+        Arc::new(field.as_ref().clone().with_data_type(map_type(field.data_type(), id, env)))
+    };
+    match data_type {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| map_field(f, id, env)).collect()),
+        DataType::List(element) => DataType::List(inner(element, id)),
+        DataType::Map(entries, sorted) => match entries.data_type() {
+            DataType::Struct(pair) => {
+                let pair = DataType::Struct(pair.iter().map(|f| inner(f, id)).collect());
+                DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(pair)), *sorted)
+            }
+            _ => data_type.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
+fn unsupported(message: String) -> Error {
+    Error::Unsupported { message, location: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_queries_become_types_of_tables() {
+        let check = |from: DataType, expect: Option<DataType>| assert_eq!(stored_type("c", &from).ok(), expect, "{from}");
+        check(DataType::UInt64, Some(DataType::Decimal128(20, 0)));
+        check(DataType::Utf8View, Some(DataType::Utf8));
+        check(
+            DataType::Timestamp(TimeUnit::Nanosecond, Some("Europe/Berlin".into())),
+            Some(DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
+        );
+        check(DataType::Null, None);
+        check(DataType::Time64(TimeUnit::Nanosecond), None);
+        check(
+            DataType::LargeList(Arc::new(Field::new("item", DataType::Utf8View, true))),
+            Some(DataType::List(Arc::new(Field::new("element", DataType::Utf8, true)))),
+        );
+    }
+
+    #[test]
+    fn names_that_no_table_takes() {
+        let check = |names: &[&str], mapped: bool, sound: bool| {
+            let fields: Vec<_> = names.iter().map(|n| Field::new(*n, DataType::Int32, true)).collect();
+            assert_eq!(check_names(&fields, mapped).is_ok(), sound, "{names:?}");
+        };
+        check(&["a", "b"], false, true);
+        check(&["a", "A"], false, false);
+        check(&["count(*)"], false, false);
+        check(&["a b"], true, true);
+        check(&[""], true, false);
+    }
+
+    #[test]
+    fn mapped_columns_get_ids_at_every_level() {
+        let inner = Field::new("x", DataType::Int32, true);
+        let list = DataType::List(Arc::new(Field::new("element", DataType::Struct(vec![inner].into()), true)));
+        let fields = vec![Field::new("a", DataType::Int32, true), Field::new("l", list, true), Field::new("z", DataType::Int32, true)];
+        let mut properties = BTreeMap::new();
+        let fields = map_columns(fields, 4, &mut properties, &Env::system());
+        let id = |f: &Field| f.metadata()[FIELD_ID].clone();
+        assert_eq!(fields.iter().map(id).collect::<Vec<_>>(), ["5", "6", "8"]);
+        assert_eq!(properties[MAX_COLUMN_ID], "8");
+        assert!(fields[0].metadata()[PHYSICAL_NAME].starts_with("col-"));
+    }
+}

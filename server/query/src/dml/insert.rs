@@ -1,0 +1,105 @@
+//! INSERT INTO and INSERT OVERWRITE.
+//!
+//! An insert that does not read its own target is a blind append: it never conflicts, and storage rebases it. Columns that are
+//! not named get their default, or NULL.
+
+use arrow::datatypes::Schema;
+use asof_storage::{Change, ReadSet};
+use datafusion::sql::sqlparser::ast;
+
+use super::columns::{default_value, is_default, required};
+use super::{Attempt, Base, bytes_of, commit, count_of, counted, invalid, operation};
+use crate::error::Result;
+use crate::plan::StatementContext;
+use crate::statement::{Statement, TableTarget};
+use crate::write::rules::Origin;
+use crate::write::{self, Rules, Source, Target};
+
+/// The parts of the statement.
+pub(super) struct Insert<'a> {
+    pub target: &'a TableTarget,
+    pub columns: &'a [String],
+    pub source: &'a ast::Query,
+    pub overwrite: bool,
+}
+
+pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, insert: &Insert<'_>) -> Result<Attempt> {
+    let base = Base::resolve(ctx, insert.target).await?;
+    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
+    let given = given_columns(&target, insert.columns)?;
+    let (planner, pins) = base.planner(ctx, statement).await?;
+    let source = with_defaults(insert.source, &target, &given)?;
+    let plan = planner.physical(&planner.logical(&source).await?).await?;
+    let origins = origins(&target, &given, !insert.columns.is_empty(), &plan.schema())?;
+    let rules = Rules::new(&planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
+    let source = Source::new(&planner, plan, &target, rules)?;
+
+    let removed = if insert.overwrite { base.files() } else { vec![] };
+    if !removed.is_empty() {
+        base.refuse_append_only("INSERT OVERWRITE")?;
+    }
+    let staged = write::write(target, vec![source]).await?;
+    if staged.files.is_empty() && removed.is_empty() {
+        return Ok(Attempt::Done(counted(0)));
+    }
+    let mut metrics =
+        vec![("numFiles", count_of(&staged.files)), ("numOutputRows", staged.rows), ("numOutputBytes", staged.bytes())];
+    if insert.overwrite {
+        metrics.extend([("numRemovedFiles", count_of(&removed)), ("numRemovedBytes", bytes_of(&removed))]);
+    }
+    let mode = if insert.overwrite { "Overwrite" } else { "Append" };
+    let reads_itself = insert.overwrite || pins.contains(&base.pin());
+    let change = Change {
+        operation: operation(ctx, "WRITE", &[("mode", Some(mode.to_owned())), ("partitionBy", Some("[]".to_owned()))], &metrics),
+        removed,
+        added: staged.files.clone(),
+        reads: if reads_itself { ReadSet::Table } else { ReadSet::Nothing },
+        data_change: true,
+        ..Change::default()
+    };
+    let inserted = counted(staged.rows);
+    commit(base.table.as_ref(), Some(&base.snapshot), change, staged, inserted).await
+}
+
+/// Positions in the table of the source's columns.
+fn given_columns(target: &Target, columns: &[String]) -> Result<Vec<usize>> {
+    if columns.is_empty() {
+        return Ok((0..target.schema.fields().len()).collect());
+    }
+    let mut given = Vec::with_capacity(columns.len());
+    for name in columns {
+        let column = required(&target.schema, name, &target.name)?;
+        if given.contains(&column) {
+            return Err(invalid(format!("column {name} is named twice")));
+        }
+        given.push(column);
+    }
+    Ok(given)
+}
+
+fn origins(target: &Target, given: &[usize], named: bool, source: &Schema) -> Result<Vec<Origin>> {
+    let columns = source.fields().len();
+    if columns != given.len() {
+        let expected = match named {
+            true => format!("{} columns are named", given.len()),
+            false => format!("table {} has {} columns", target.name, given.len()),
+        };
+        return Err(invalid(format!("{expected}, and the rows have {columns} values: name the columns that get values, in their order")));
+    }
+    let origin = |column| given.iter().position(|g| *g == column).map_or(Origin::Default, Origin::Source);
+    Ok((0..target.schema.fields().len()).map(origin).collect())
+}
+
+/// The source with the word DEFAULT in VALUES replaced by the column's default.
+fn with_defaults(source: &ast::Query, target: &Target, given: &[usize]) -> Result<ast::Query> {
+    let mut source = source.clone();
+    let ast::SetExpr::Values(values) = source.body.as_mut() else { return Ok(source) };
+    for row in &mut values.rows {
+        for (value, column) in row.iter_mut().zip(given) {
+            if is_default(value) {
+                *value = default_value(target.schema.field(*column))?;
+            }
+        }
+    }
+    Ok(source)
+}
