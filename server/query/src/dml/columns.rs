@@ -1,6 +1,6 @@
 //! Columns of a table: from CREATE TABLE, from a query, by name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::ast;
 
 use super::invalid;
 use crate::error::{Error, Result};
-use crate::statement::{self, Kind, types::arrow_type};
+use crate::statement::{self, Kind, types};
 use crate::write::assign::sql_type;
 use crate::write::layout::{FIELD_ID, PHYSICAL_NAME};
-use crate::write::rules::{CHAR_VARCHAR, CONSTRAINTS, CURRENT_DEFAULT, GENERATION};
+use crate::write::rules::{CONSTRAINTS, CURRENT_DEFAULT, GENERATION};
 
 /// Property: how columns are mapped.
 const MAPPING_MODE: &str = "delta.columnMapping.mode";
@@ -71,19 +71,12 @@ pub(super) fn declared(
 }
 
 fn field(column: &ast::ColumnDef, properties: &mut BTreeMap<String, String>) -> Result<Field> {
-    let name = &column.name.value;
-    let mut metadata = HashMap::new();
-    if let Some(declared) = char_type(&column.data_type) {
-        metadata.insert(CHAR_VARCHAR.to_owned(), declared);
-    }
-    let mut nullable = true;
+    let declared = types::field(column)?;
+    let name = declared.name().clone();
+    let mut metadata = declared.metadata().clone();
     for option in &column.options {
         match &option.option {
-            ast::ColumnOption::Null => {}
-            ast::ColumnOption::NotNull => nullable = false,
-            ast::ColumnOption::Comment(text) => {
-                metadata.insert("comment".to_owned(), text.clone());
-            }
+            ast::ColumnOption::Null | ast::ColumnOption::NotNull | ast::ColumnOption::Comment(_) => {}
             ast::ColumnOption::Default(value) => {
                 metadata.insert(CURRENT_DEFAULT.to_owned(), value.to_string());
                 properties.entry("delta.feature.allowColumnDefaults".to_owned()).or_insert_with(|| "supported".to_owned());
@@ -98,8 +91,7 @@ fn field(column: &ast::ColumnDef, properties: &mut BTreeMap<String, String>) -> 
             other => return Err(unsupported(format!("column {name}: {other}"))),
         }
     }
-    let data_type = arrow_type(&column.data_type)?;
-    Ok(Field::new(name, stored_type(name, &data_type)?, nullable).with_metadata(metadata))
+    Ok(declared.with_metadata(metadata))
 }
 
 fn add_check(check: &ast::CheckConstraint, properties: &mut BTreeMap<String, String>) {
@@ -111,21 +103,6 @@ fn add_check(check: &ast::CheckConstraint, properties: &mut BTreeMap<String, Str
         |name| name.value.to_lowercase(),
     );
     properties.insert(format!("{CONSTRAINTS}{name}"), check.expr.to_string());
-}
-
-/// What Spark keeps of CHAR(n) and VARCHAR(n), which are strings otherwise.
-fn char_type(data_type: &ast::DataType) -> Option<String> {
-    let (name, length) = match data_type {
-        ast::DataType::Varchar(length) | ast::DataType::CharacterVarying(length) | ast::DataType::CharVarying(length) => {
-            ("varchar", length.as_ref()?)
-        }
-        ast::DataType::Char(length) | ast::DataType::Character(length) => ("char", length.as_ref()?),
-        _ => return None,
-    };
-    match length {
-        ast::CharacterLength::IntegerLength { length, .. } => Some(format!("{name}({length})")),
-        ast::CharacterLength::Max => None,
-    }
 }
 
 /// The columns of CREATE TABLE AS: a query's, in types that a table can hold.

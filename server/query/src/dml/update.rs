@@ -12,7 +12,7 @@ use super::touched::{Touched, touched};
 use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, invalid, json_list, live_rows, operation};
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
-use crate::statement::{Statement, TableTarget};
+use crate::statement::Statement;
 use crate::write::rules::{GENERATION, IDENTITY_START, Origin};
 use crate::write::{self, Rules, Source, Staged, Target};
 
@@ -29,7 +29,7 @@ pub(super) async fn attempt(
     let base = Base::resolve(ctx, rows.target).await?;
     base.refuse_append_only("UPDATE")?;
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
-    let values = new_values(&target, rows, assignments)?;
+    let values = new_values(&target, assignments)?;
     let (planner, _) = base.planner(ctx, statement).await?;
     let files = touched(ctx, &planner, &base, rows.alias, rows.predicate).await?;
     if files.is_empty() {
@@ -70,10 +70,10 @@ pub(super) async fn attempt(
 }
 
 /// For each column of the table: its new value, if it gets one.
-fn new_values(target: &Target, rows: &Rows<'_>, assignments: &[Assignment]) -> Result<Vec<Option<ast::Expr>>> {
+fn new_values(target: &Target, assignments: &[Assignment]) -> Result<Vec<Option<ast::Expr>>> {
     let mut values: Vec<Option<ast::Expr>> = vec![None; target.schema.fields().len()];
     for (path, value) in assignments {
-        let column = assigned_column(target, rows, path)?;
+        let column = assigned_column(target, path)?;
         let field = target.schema.field(column);
         if field.metadata().contains_key(IDENTITY_START) {
             return Err(invalid(format!("column {} is an identity column and cannot be updated", field.name())));
@@ -89,23 +89,8 @@ fn new_values(target: &Target, rows: &Rows<'_>, assignments: &[Assignment]) -> R
     Ok(values)
 }
 
-/// `c`, `t.c` or `alias.c`; deeper paths are fields of a struct, which cannot be assigned alone.
-fn assigned_column(target: &Target, rows: &Rows<'_>, path: &[String]) -> Result<usize> {
-    let own_name = match (rows.alias, rows.target) {
-        (Some(alias), _) => Some(alias),
-        (None, TableTarget::Name(parts)) => parts.last().map(String::as_str),
-        (None, TableTarget::Path { .. }) => None,
-    };
-    let path = match path {
-        [first, rest @ ..]
-            if !rest.is_empty()
-                && super::columns::position(&target.schema, first).is_none()
-                && own_name.is_some_and(|name| name.eq_ignore_ascii_case(first)) =>
-        {
-            rest
-        }
-        path => path,
-    };
+/// The position of an assigned column; a longer path is a field of a struct, which cannot be assigned alone.
+fn assigned_column(target: &Target, path: &[String]) -> Result<usize> {
     match path {
         [name] => super::columns::required(&target.schema, name, &target.name),
         _ => Err(Error::Unsupported {

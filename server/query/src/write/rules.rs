@@ -19,10 +19,9 @@ use super::assign::{assign, check};
 use super::layout::relaxed;
 use crate::error::{Error, Result};
 use crate::plan::{Planner, Relation, placeholder};
+use crate::statement::types::CHAR_VARCHAR;
 use crate::statement::{self, Kind};
 
-/// Field metadata: the column's type as Spark knows it, such as `varchar(10)`.
-pub(crate) const CHAR_VARCHAR: &str = "__CHAR_VARCHAR_TYPE_STRING";
 /// Field metadata: SQL of the default value.
 pub(crate) const CURRENT_DEFAULT: &str = "CURRENT_DEFAULT";
 /// Field metadata: SQL of a generated column.
