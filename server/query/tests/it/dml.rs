@@ -1,0 +1,334 @@
+//! Statements that change tables, end to end: text in, rows and history out, over a warehouse in a temporary folder.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use asof_catalog::{Session, Sessions, Warehouse};
+use asof_query::{Engine, EngineConfig, Error, Outcome};
+use asof_storage::Env;
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Server {
+    folder: TempDir,
+    engine: Engine,
+    session: Arc<Session>,
+}
+
+impl Server {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let warehouse = Arc::new(Warehouse::open(folder.path().to_str().unwrap(), "lake", Env::system()).unwrap());
+        let config = EngineConfig { memory_limit: 256 << 20, parallelism: 2, spill_dir: None };
+        let engine = Engine::new(warehouse, Env::system(), &config).unwrap();
+        let session = Sessions::new(Env::system(), Duration::from_secs(600), "lake", "main").open("anonymous");
+        Self { folder, engine, session }
+    }
+
+    async fn try_run(&self, sql: &str) -> Result<Outcome, Error> {
+        self.engine.run(&self.session, sql, None).await
+    }
+
+    async fn run(&self, sql: &str) -> Outcome {
+        self.try_run(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"))
+    }
+
+    async fn count(&self, sql: &str) -> Option<i64> {
+        self.run(sql).await.count
+    }
+
+    async fn fails(&self, sql: &str, words: &[&str]) {
+        let error = match self.try_run(sql).await {
+            Ok(outcome) => panic!("{sql}: {outcome:?}"),
+            Err(error) => error.to_string(),
+        };
+        for word in words {
+            assert!(error.contains(word), "{sql}: {error:?} does not say {word:?}");
+        }
+    }
+
+    /// Rows as text, `|` between values.
+    async fn rows(&self, sql: &str) -> Vec<String> {
+        let (_, batches) = self.run(sql).await.rows.unwrap();
+        batches.iter().flat_map(texts).collect()
+    }
+
+    fn table(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join("main").join(name)
+    }
+
+    fn commit(&self, name: &str, version: u64) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.table(name).join(format!("_delta_log/{version:020}.json"))).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn info(&self, name: &str, version: u64) -> Value {
+        let actions = self.commit(name, version);
+        actions.iter().find_map(|a| a.get("commitInfo")).unwrap().clone()
+    }
+
+    fn added(&self, name: &str, version: u64) -> Vec<Value> {
+        self.commit(name, version).into_iter().filter_map(|a| a.get("add").cloned()).collect()
+    }
+
+    fn versions(&self, name: &str) -> usize {
+        let log = std::fs::read_dir(self.table(name).join("_delta_log")).unwrap();
+        log.filter(|f| {
+            let name = f.as_ref().unwrap().file_name();
+            let name = name.to_str().unwrap();
+            name.len() == 25 && name.ends_with(".json")
+        })
+        .count()
+    }
+
+    fn data_files(&self, name: &str) -> usize {
+        fn walk(folder: &Path) -> usize {
+            let entries = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+            entries
+                .map(|path| match path {
+                    path if path.ends_with("_delta_log") => 0,
+                    path if path.is_dir() => walk(&path),
+                    path => usize::from(path.extension().is_some_and(|e| e == "parquet")),
+                })
+                .sum()
+        }
+        walk(&self.table(name))
+    }
+}
+
+fn texts(batch: &RecordBatch) -> Vec<String> {
+    let options = FormatOptions::new().with_null("NULL");
+    let columns: Vec<_> = batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+    (0..batch.num_rows()).map(|row| columns.iter().map(|c| c.value(row).to_string()).collect::<Vec<_>>().join("|")).collect()
+}
+
+fn metrics(info: &Value) -> BTreeMap<String, String> {
+    let metrics = info["operationMetrics"].as_object().unwrap();
+    metrics.iter().filter(|(k, _)| !k.ends_with("TimeMs")).map(|(k, v)| (k.clone(), v.as_str().unwrap().to_owned())).collect()
+}
+
+fn metric(info: &Value, name: &str) -> i64 {
+    info["operationMetrics"][name].as_str().unwrap_or_else(|| panic!("{name} in {info}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn create_insert_and_read_back() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT NOT NULL, name STRING COMMENT 'who', price DECIMAL(10,2), at TIMESTAMP) COMMENT 'first'").await;
+    let info = server.info("t", 0);
+    assert_eq!(info["operation"], "CREATE TABLE");
+    assert_eq!(info["operationParameters"]["partitionBy"], "[]");
+    assert_eq!(info["operationParameters"]["description"], "first");
+    assert_eq!(metrics(&info), BTreeMap::new());
+
+    let sql = "INSERT INTO t VALUES (1, 'a', 1.1, TIMESTAMP '2026-01-01 12:00:00'), (2, NULL, 2, '2026-01-02 00:00:00')";
+    assert_eq!(server.count(sql).await, Some(2));
+    let info = server.info("t", 1);
+    assert_eq!((&info["operation"], &info["isBlindAppend"]), (&Value::from("WRITE"), &Value::from(true)));
+    assert_eq!(info["operationParameters"], serde_json::json!({"mode": "Append", "partitionBy": "[]"}));
+    assert_eq!((metric(&info, "numFiles"), metric(&info, "numOutputRows")), (1, 2));
+    let add = &server.added("t", 1)[0];
+    assert_eq!(metric(&info, "numOutputBytes"), add["size"].as_i64().unwrap());
+    let stats: Value = serde_json::from_str(add["stats"].as_str().unwrap()).unwrap();
+    assert_eq!(stats["numRecords"], 2);
+    assert_eq!(stats["maxValues"]["at"], "2026-01-02T00:00:00.000Z");
+    assert_eq!(stats["nullCount"]["name"], 1);
+
+    assert_eq!(server.count("INSERT INTO t (price, ID) SELECT id * 10, id + 2 FROM t").await, Some(2));
+    assert_eq!(server.info("t", 2)["isBlindAppend"], false);
+    let rows = server.rows("SELECT id, name, price FROM t ORDER BY id").await;
+    assert_eq!(rows, ["1|a|1.10", "2|NULL|2.00", "3|NULL|10.00", "4|NULL|20.00"]);
+    assert_eq!(server.rows("SELECT count(*) FROM t VERSION AS OF 1").await, ["2"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_inserts_change_nothing() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT NOT NULL, name VARCHAR(3), n TINYINT, CONSTRAINT small CHECK (n < 100))").await;
+    let check = async |sql: &str, words: &[&str]| server.fails(sql, words).await;
+    check("INSERT INTO t VALUES (NULL, 'a', 1)", &["id", "NOT NULL"]).await;
+    check("INSERT INTO t (name) VALUES ('a')", &["id", "NOT NULL"]).await;
+    check("INSERT INTO t VALUES (1, 'abcd', 1)", &["name", "3"]).await;
+    check("INSERT INTO t VALUES (1, 'a', 300)", &["n", "TINYINT"]).await;
+    check("INSERT INTO t VALUES (1, 'a', 100)", &["small", "violated"]).await;
+    // NULL is a violation, as in Delta.
+    check("INSERT INTO t VALUES (1, 'a', NULL)", &["small", "violated"]).await;
+    check("INSERT INTO t VALUES (1, 'a')", &["3 columns", "2"]).await;
+    check("INSERT INTO t (id, nme) VALUES (1, 'a')", &["nme", "name"]).await;
+    check("INSERT INTO t (id, id) VALUES (1, 2)", &["twice"]).await;
+    check("INSERT INTO t VALUES (true, 'a', 1)", &["id", "BOOLEAN"]).await;
+    check("CREATE TABLE t (a INT)", &["already exists"]).await;
+    check("INSERT INTO nothing VALUES (1)", &["nothing"]).await;
+    assert_eq!((server.versions("t"), server.data_files("t")), (1, 0));
+    server.run("CREATE TABLE IF NOT EXISTS t (a INT)").await;
+    assert_eq!(server.versions("t"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn create_table_as_and_replace() {
+    let server = Server::new();
+    assert_eq!(server.count("CREATE TABLE t AS SELECT 1 AS id, 'a' AS name UNION ALL SELECT 2, 'b'").await, Some(2));
+    let info = server.info("t", 0);
+    assert_eq!(info["operation"], "CREATE TABLE AS SELECT");
+    assert_eq!((metric(&info, "numOutputRows"), metric(&info, "numRemovedFiles")), (2, 0));
+    let files = server.added("t", 0).len();
+    assert_eq!(server.count("CREATE OR REPLACE TABLE t PARTITIONED BY (day) AS SELECT id, DATE '2026-01-01' AS day FROM t").await, Some(2));
+    let info = server.info("t", 1);
+    assert_eq!(info["operation"], "CREATE OR REPLACE TABLE AS SELECT");
+    assert_eq!(info["operationParameters"]["partitionBy"], "[\"day\"]");
+    assert_eq!(metric(&info, "numRemovedFiles"), i64::try_from(files).unwrap());
+    assert_eq!(server.rows("SELECT * FROM t ORDER BY id").await, ["1|2026-01-01", "2|2026-01-01"]);
+    assert_eq!(server.rows("SELECT * FROM t VERSION AS OF 0 ORDER BY id").await, ["1|a", "2|b"]);
+    server.fails("CREATE TABLE u AS SELECT NULL AS x", &["x", "CAST"]).await;
+    server.fails("CREATE TABLE u AS SELECT count(*) FROM t", &["alias"]).await;
+    server.fails("CREATE TABLE u (a INT) PARTITIONED BY (a)", &["column"]).await;
+    server.run("DROP TABLE t").await;
+    server.fails("SELECT * FROM t", &["t"]).await;
+    server.fails("DROP TABLE t", &["t"]).await;
+    server.run("DROP TABLE IF EXISTS t").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_partition_values() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT, p STRING, d DOUBLE) PARTITIONED BY (p)").await;
+    let values = [" lead", "a/b", "50%", "a:b", "k=v", "a b", "%20", "it''s", "日本語", "#?&", "..", "new\nline", ""];
+    for (id, value) in values.iter().enumerate() {
+        server.run(&format!("INSERT INTO t VALUES ({id}, '{value}', 0.5)")).await;
+    }
+    server.run("INSERT INTO t VALUES (99, NULL, 1)").await;
+    for (id, value) in values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
+        let rows = server.rows(&format!("SELECT id FROM t WHERE p = '{value}'")).await;
+        assert_eq!(rows, [id.to_string()], "{value:?}");
+    }
+    assert_eq!(server.rows("SELECT id FROM t WHERE p IS NULL ORDER BY id").await, ["12", "99"]);
+    assert_eq!(server.added("t", 2)[0]["partitionValues"]["p"], "a/b");
+    assert!(server.added("t", 2)[0]["path"].as_str().unwrap().starts_with("p=a%252Fb/"));
+    assert!(server.table("t").join("p=a%2Fb").is_dir());
+    assert_eq!(server.count("DELETE FROM t WHERE p IN ('a/b', '50%')").await, Some(2));
+    assert_eq!(server.count("UPDATE t SET p = 'x y' WHERE p = 'k=v'").await, Some(1));
+    assert_eq!(server.rows("SELECT count(*), count(p) FROM t").await, ["12|10"]);
+    assert_eq!(server.rows("SELECT id FROM t WHERE p = 'x y'").await, ["4"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn delete_keeps_what_is_false_or_unknown() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT, x STRING)").await;
+    server.run("INSERT INTO t VALUES (1, 'a'), (2, NULL), (3, 'b')").await;
+    server.run("INSERT INTO t VALUES (4, 'a')").await;
+    server.run("INSERT INTO t VALUES (5, 'c')").await;
+    assert_eq!(server.count("DELETE FROM t WHERE x = 'a'").await, Some(2));
+    assert_eq!(server.rows("SELECT id FROM t ORDER BY id").await, ["2", "3", "5"]);
+    let info = server.info("t", 4);
+    assert_eq!(info["operation"], "DELETE");
+    assert_eq!(info["operationParameters"]["predicate"], "[\"x = 'a'\"]");
+    let expected = [("numRemovedFiles", 2), ("numAddedFiles", 1), ("numDeletedRows", 2), ("numCopiedRows", 2)];
+    for (name, value) in expected {
+        assert_eq!(metric(&info, name), value, "{name}");
+    }
+    assert_eq!(server.count("DELETE FROM t WHERE x = 'nobody'").await, Some(0));
+    assert_eq!(server.versions("t"), 5);
+    server.fails("DELETE FROM t WHERE y = 1", &["y"]).await;
+    let sql = "DELETE FROM t AS o WHERE EXISTS (SELECT 1 FROM t VERSION AS OF 1 old WHERE old.id = o.id AND old.x IS NULL)";
+    assert_eq!(server.count(sql).await, Some(1));
+    assert_eq!(server.count("DELETE FROM t").await, Some(2));
+    assert_eq!(server.rows("SELECT count(*) FROM t").await, ["0"]);
+    assert_eq!(metric(&server.info("t", 6), "numAddedFiles"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn update_sees_rows_as_they_were() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT, a INT, b INT, d DECIMAL(38,10), CONSTRAINT positive CHECK (a > 0))").await;
+    server.run("INSERT INTO t VALUES (1, 10, 20, 0.1), (2, 30, 40, 12345678901234567890.0123456789), (3, 5, 0, 1)").await;
+    assert_eq!(server.count("UPDATE t SET a = b, b = a WHERE id = 1").await, Some(1));
+    assert_eq!(server.rows("SELECT id, a, b FROM t ORDER BY id").await, ["1|20|10", "2|30|40", "3|5|0"]);
+    let info = server.info("t", 2);
+    assert_eq!(info["operation"], "UPDATE");
+    assert_eq!((metric(&info, "numUpdatedRows"), metric(&info, "numCopiedRows"), metric(&info, "numRemovedFiles")), (1, 2, 1));
+    // Only selected rows are computed: row 3 would divide by zero.
+    assert_eq!(server.count("UPDATE t SET a = 100 / b WHERE b <> 0").await, Some(2));
+    server.fails("UPDATE t SET a = -1 WHERE id = 1", &["positive"]).await;
+    server.fails("UPDATE t SET a = 1, A = 2", &["twice"]).await;
+    server.fails("UPDATE t SET nope = 1", &["nope", "id, a, b"]).await;
+    assert_eq!(server.count("UPDATE t SET a = 1 WHERE id = 99").await, Some(0));
+    assert_eq!(server.versions("t"), 4);
+    let sql = "UPDATE t SET a = (SELECT max(old.a) FROM t VERSION AS OF 1 old WHERE old.id = t.id) WHERE id IN (SELECT 1)";
+    assert_eq!(server.count(sql).await, Some(1));
+    assert_eq!(server.count("UPDATE t SET b = 7").await, Some(3));
+    assert_eq!(server.rows("SELECT id, a, b FROM t ORDER BY id").await, ["1|10|7", "2|2|7", "3|5|7"]);
+    assert_eq!(server.info("t", 5)["operationParameters"]["predicate"], "[]");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn insert_overwrite_and_restore() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT)").await;
+    server.run("INSERT INTO t VALUES (1), (2)").await;
+    assert_eq!(server.count("INSERT OVERWRITE t SELECT id + 10 FROM t").await, Some(2));
+    let info = server.info("t", 2);
+    assert_eq!(info["operationParameters"]["mode"], "Overwrite");
+    assert_eq!(metric(&info, "numRemovedFiles"), 1);
+    let (schema, rows) = server.run("RESTORE TABLE t TO VERSION AS OF 1").await.rows.unwrap();
+    let names: Vec<_> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+    assert_eq!(names[..3], ["table_size_after_restore", "num_of_files_after_restore", "num_removed_files"]);
+    let value = |column: usize| rows[0].column(column).as_primitive::<Int64Type>().value(0);
+    assert_eq!((value(1), value(2), value(3)), (1, 1, 1));
+    assert_eq!(server.rows("SELECT id FROM t ORDER BY id").await, ["1", "2"]);
+    let info = server.info("t", 3);
+    assert_eq!(info["operation"], "RESTORE");
+    assert_eq!(info["operationParameters"]["timestamp"], Value::Null);
+    // To the version it is at: a commit all the same, as Delta's.
+    server.run("RESTORE TABLE t TO VERSION AS OF 3").await;
+    assert_eq!(server.versions("t"), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn generated_defaults_and_nested() {
+    let server = Server::new();
+    let columns = "qty INT, price DOUBLE, total DOUBLE GENERATED ALWAYS AS (qty * price), note STRING DEFAULT 'none', \
+                   s STRUCT<a: INT, b: STRING>, l ARRAY<BIGINT>";
+    server.run(&format!("CREATE TABLE t ({columns})")).await;
+    server.run("INSERT INTO t (qty, price, s, l) VALUES (2, 1.5, named_struct('a', 1, 'b', 'x'), [1, 2])").await;
+    server.run("INSERT INTO t VALUES (3, 2, 6, DEFAULT, NULL, NULL)").await;
+    server.fails("INSERT INTO t (qty, price, total) VALUES (3, 2, 7)", &["total"]).await;
+    server.run("UPDATE t SET qty = 4 WHERE qty = 2").await;
+    let rows = server.rows("SELECT qty, total, note, s, l FROM t ORDER BY qty").await;
+    assert_eq!(rows, ["3|6.0|none|NULL|NULL", "4|6.0|none|{a: 1, b: x}|[1, 2]"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mapped_columns() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT, `a b` STRING, p INT) PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = 'name')").await;
+    server.run("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)").await;
+    server.run("UPDATE t SET \"a b\" = 'z' WHERE id = 1").await;
+    assert_eq!(server.rows("SELECT id, \"a b\", p FROM t ORDER BY id").await, ["1|z|1", "2|y|2"]);
+    let stats: Value = serde_json::from_str(server.added("t", 1)[0]["stats"].as_str().unwrap()).unwrap();
+    assert!(stats["nullCount"].as_object().unwrap().keys().all(|name| name.starts_with("col-")), "{stats}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_statements_all_commit_once() {
+    let server = Arc::new(Server::new());
+    server.run("CREATE TABLE t (id INT)").await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for id in 0..6 {
+        let server = Arc::clone(&server);
+        tasks.spawn(async move {
+            server.run(&format!("INSERT INTO t VALUES ({id})")).await;
+            server.run(&format!("UPDATE t SET id = id + 100 WHERE id = {id}")).await;
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(server.rows("SELECT id FROM t ORDER BY id").await, ["100", "101", "102", "103", "104", "105"]);
+    assert_eq!(server.versions("t"), 13);
+}
