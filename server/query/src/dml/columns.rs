@@ -129,9 +129,7 @@ fn stored_type(column: &str, data_type: &DataType) -> Result<DataType> {
         DataType::Decimal128(precision, scale) if *scale >= 0 => DataType::Decimal128(*precision, *scale),
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => DataType::Decimal128(*precision, *scale),
         DataType::Dictionary(_, values) => stored_type(column, values)?,
-        DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|f| nested(f, f.name())).collect::<Result<Vec<_>>>()?.into())
-        }
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| nested(f, f.name())).collect::<Result<Vec<_>>>()?.into()),
         DataType::List(element)
         | DataType::LargeList(element)
         | DataType::ListView(element)
@@ -196,7 +194,7 @@ pub(super) fn mapped(properties: &BTreeMap<String, String>) -> bool {
 }
 
 /// Give every field an id and a physical name, as column mapping wants it; ids go on from `last_id`.
-pub(super) fn map_columns(fields: Vec<Field>, last_id: i64, properties: &mut BTreeMap<String, String>, env: &Env) -> Vec<Field> {
+pub(super) fn map_columns(fields: &[Field], last_id: i64, properties: &mut BTreeMap<String, String>, env: &Env) -> Vec<Field> {
     let mut id = last_id;
     let fields = fields.iter().map(|field| map_field(field, &mut id, env)).collect();
     properties.insert(MAX_COLUMN_ID.to_owned(), id.to_string());
@@ -279,7 +277,7 @@ mod tests {
         let list = DataType::List(Arc::new(Field::new("element", DataType::Struct(vec![inner].into()), true)));
         let fields = vec![Field::new("a", DataType::Int32, true), Field::new("l", list, true), Field::new("z", DataType::Int32, true)];
         let mut properties = BTreeMap::new();
-        let fields = map_columns(fields, 4, &mut properties, &Env::system());
+        let fields = map_columns(&fields, 4, &mut properties, &Env::system());
         let id = |f: &Field| f.metadata()[FIELD_ID].clone();
         assert_eq!(fields.iter().map(id).collect::<Vec<_>>(), ["5", "6", "8"]);
         assert_eq!(properties[MAX_COLUMN_ID], "8");

@@ -70,10 +70,9 @@ async fn place(ctx: &StatementContext, create: &CreateTable) -> Result<Arc<dyn T
     match &create.target {
         TableTarget::Name(parts) => Ok(ctx.warehouse.create(&ctx.session.qualify(parts)?).await?),
         TableTarget::Path { .. } if create.or_replace => resolve::table(ctx, &create.target).await,
-        TableTarget::Path { .. } => Err(Error::Unsupported {
-            message: format!("CREATE TABLE {} by path; give the table a name", create.target),
-            location: None,
-        }),
+        TableTarget::Path { .. } => {
+            Err(Error::Unsupported { message: format!("CREATE TABLE {} by path; give the table a name", create.target), location: None })
+        }
     }
 }
 
@@ -113,7 +112,7 @@ fn metadata(
     let fields = match mapped(&properties) {
         true => {
             let last = existing.map_or(0, |e| last_id(&e.snapshot.properties));
-            map_columns(fields, last, &mut properties, &ctx.env)
+            map_columns(&fields, last, &mut properties, &ctx.env)
         }
         false => fields,
     };

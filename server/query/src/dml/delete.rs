@@ -5,7 +5,7 @@
 
 use asof_storage::{Change, ReadSet};
 
-use super::select::{item, not_true, select, shown, whole};
+use super::select::{item, not_true, select, shown};
 use super::touched::{Touched, touched};
 use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, json_list, live_rows, operation};
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ async fn keep_others(ctx: &StatementContext, planner: &Planner, base: &Base, row
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
     let number = planner.bind(base.relation(ctx, base.pinned().only_files(partly.iter().map(|f| f.ordinal).collect()))?);
     let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
-    let query = whole(select(items, number, rows.alias, Some(not_true(predicate))));
+    let query = select(items, number, rows.alias, Some(not_true(predicate)), vec![])?;
     let source = Source::plan(planner, &query, &target, Rules::copy(&target)).await?;
     let staged = write::write(target, vec![source]).await?;
     expect_rows(&partly, staged, |file| live_rows(&file.file).map(|rows| rows - file.selected)).await

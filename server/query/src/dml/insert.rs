@@ -42,8 +42,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     if staged.files.is_empty() && removed.is_empty() {
         return Ok(Attempt::Done(counted(0)));
     }
-    let mut metrics =
-        vec![("numFiles", count_of(&staged.files)), ("numOutputRows", staged.rows), ("numOutputBytes", staged.bytes())];
+    let mut metrics = vec![("numFiles", count_of(&staged.files)), ("numOutputRows", staged.rows), ("numOutputBytes", staged.bytes())];
     if insert.overwrite {
         metrics.extend([("numRemovedFiles", count_of(&removed)), ("numRemovedBytes", bytes_of(&removed))]);
     }

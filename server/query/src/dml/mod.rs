@@ -162,10 +162,9 @@ impl Base {
     /// Refuse to remove rows where the table takes only appends.
     fn refuse_append_only(&self, statement: &str) -> Result<()> {
         match self.snapshot.properties.get("delta.appendOnly") {
-            Some(value) if value.eq_ignore_ascii_case("true") => Err(invalid(format!(
-                "table {} takes appends only (delta.appendOnly = true): {statement} is refused",
-                self.table.name()
-            ))),
+            Some(value) if value.eq_ignore_ascii_case("true") => {
+                Err(invalid(format!("table {} takes appends only (delta.appendOnly = true): {statement} is refused", self.table.name())))
+            }
             _ => Ok(()),
         }
     }

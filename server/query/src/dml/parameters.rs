@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast;
 
 use super::columns::{position, required};
-use super::select::{select, whole};
+use super::select::select;
 use super::{Base, Rows};
 use crate::error::Result;
 use crate::plan::parameters::ParameterTypes;
@@ -88,6 +88,6 @@ async fn note_rows(
 ) -> Result<()> {
     let (planner, _) = base.planner(ctx, statement).await?;
     let number = planner.bind(base.relation(ctx, base.pinned())?);
-    let query = whole(select(items, number, rows.alias, rows.predicate.cloned()));
+    let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;
     types.of_plan(&planner.template(&query).await?)
 }

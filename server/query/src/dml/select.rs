@@ -2,23 +2,27 @@
 
 use datafusion::sql::sqlparser::ast;
 
+use crate::error::{Error, Result};
 use crate::plan::placeholder;
-use crate::resolve::{empty_select, query};
-use crate::statement::Occurrences;
+use crate::statement::{self, Kind, Occurrences};
 
-/// `SELECT items FROM <relation number> [AS alias] [WHERE filter]`.
-pub(super) fn select(items: Vec<ast::SelectItem>, number: usize, alias: Option<&str>, filter: Option<ast::Expr>) -> ast::Select {
-    ast::Select {
-        projection: items,
-        from: vec![ast::TableWithJoins { relation: placeholder(number, alias), joins: vec![] }],
-        selection: filter,
-        ..empty_select()
-    }
-}
-
-/// The select as a query.
-pub(super) fn whole(select: ast::Select) -> ast::Query {
-    query(select)
+/// `SELECT items FROM <relation number> [AS alias] [WHERE filter] [GROUP BY group]`.
+pub(super) fn select(
+    items: Vec<ast::SelectItem>,
+    number: usize,
+    alias: Option<&str>,
+    filter: Option<ast::Expr>,
+    group: Vec<ast::Expr>,
+) -> Result<ast::Query> {
+    let odd = || Error::Internal("SELECT 1 is no select".to_owned());
+    // The tree has more fields than matter here; the parser knows their empty values.
+    let Kind::Query(mut query) = statement::parse("SELECT 1")?.kind else { return Err(odd()) };
+    let ast::SetExpr::Select(select) = query.body.as_mut() else { return Err(odd()) };
+    select.projection = items;
+    select.from = vec![ast::TableWithJoins { relation: placeholder(number, alias), joins: vec![] }];
+    select.selection = filter;
+    select.group_by = ast::GroupByExpr::Expressions(group, vec![]);
+    Ok(*query)
 }
 
 /// `"name"`.

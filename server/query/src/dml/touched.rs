@@ -7,7 +7,7 @@ use arrow::datatypes::{Int64Type, UInt32Type};
 use asof_storage::DataFile;
 use datafusion::sql::sqlparser::ast;
 
-use super::select::{column, item, named, select, whole};
+use super::select::{column, item, named, select};
 use super::{Base, live_rows};
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
@@ -59,10 +59,10 @@ async fn count_by_file(
     predicate: Option<&ast::Expr>,
 ) -> Result<BTreeMap<u32, i64>> {
     let number = planner.bind(base.relation(ctx, base.pinned().with_file_ordinal())?);
-    let mut query = select(vec![item(FILE_ORDINAL), named(count_all(), "rows")], number, alias, predicate.cloned());
-    query.group_by = ast::GroupByExpr::Expressions(vec![column(FILE_ORDINAL)], vec![]);
+    let items = vec![item(FILE_ORDINAL), named(count_all(), "rows")];
+    let query = select(items, number, alias, predicate.cloned(), vec![column(FILE_ORDINAL)])?;
     let mut counts = BTreeMap::new();
-    for batch in planner.collect(&whole(query)).await? {
+    for batch in planner.collect(&query).await? {
         let (ordinals, rows) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<Int64Type>());
         for (ordinal, rows) in ordinals.values().iter().zip(rows.values()) {
             *counts.entry(*ordinal).or_default() += rows;

@@ -7,7 +7,7 @@ use asof_storage::{Change, ReadSet};
 use datafusion::sql::sqlparser::ast;
 
 use super::delete::expect_rows;
-use super::select::{item, named, not_true, select, shown, whole};
+use super::select::{item, named, not_true, select, shown};
 use super::touched::{Touched, touched};
 use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, invalid, json_list, live_rows, operation};
 use crate::error::{Error, Result};
@@ -19,12 +19,7 @@ use crate::write::{self, Rules, Source, Staged, Target};
 /// Column path and value, as parsed.
 type Assignment = (Vec<String>, ast::Expr);
 
-pub(super) async fn attempt(
-    ctx: &StatementContext,
-    statement: &Statement,
-    rows: &Rows<'_>,
-    assignments: &[Assignment],
-) -> Result<Attempt> {
+pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows: &Rows<'_>, assignments: &[Assignment]) -> Result<Attempt> {
     let started = ctx.env.clock.now();
     let base = Base::resolve(ctx, rows.target).await?;
     base.refuse_append_only("UPDATE")?;
@@ -120,7 +115,7 @@ async fn rewrite(
         });
         items.push(value.map_or_else(|| item(field.name()), |value| named(value, field.name())));
     }
-    let query = whole(select(items, number, rows.alias, rows.predicate.cloned()));
+    let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;
     let plan = planner.physical(&planner.logical(&query).await?).await?;
     let rules = Rules::new(planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
     let mut sources = vec![Source::new(planner, plan, &target, rules)?];
@@ -128,7 +123,7 @@ async fn rewrite(
     let partly = files.iter().any(|file| !file.wholly());
     if let (true, Some(predicate)) = (partly, rows.predicate) {
         let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
-        let query = whole(select(items, number, rows.alias, Some(not_true(predicate))));
+        let query = select(items, number, rows.alias, Some(not_true(predicate)), vec![])?;
         sources.push(Source::plan(planner, &query, &target, Rules::copy(&target)).await?);
     }
     let staged = write::write(target, sources).await?;

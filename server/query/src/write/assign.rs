@@ -46,9 +46,7 @@ pub fn assignable(from: &DataType, to: &DataType) -> bool {
 
 fn scalar(from: &DataType, to: &DataType) -> bool {
     let text = |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let bytes = |t: &DataType| {
-        matches!(t, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_))
-    };
+    let bytes = |t: &DataType| matches!(t, DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_));
     let time = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
     if from.is_nested() || to.is_nested() {
         return false;

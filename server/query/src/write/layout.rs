@@ -58,9 +58,7 @@ fn file_field(field: &Field, mapping: ColumnMapping) -> Result<Field> {
 
 fn file_type(column: &str, data_type: &DataType, mapping: ColumnMapping) -> Result<DataType> {
     Ok(match data_type {
-        DataType::Struct(fields) => {
-            DataType::Struct(fields.iter().map(|f| file_field(f, mapping)).collect::<Result<Vec<_>>>()?.into())
-        }
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| file_field(f, mapping)).collect::<Result<Vec<_>>>()?.into()),
         DataType::List(element) | DataType::LargeList(element) => {
             DataType::List(Arc::new(file_field(element, mapping)?.with_name("element")))
         }

@@ -182,7 +182,10 @@ pub fn serialise(values: &dyn Array, row: usize) -> Result<Option<String>> {
             timestamp(values.as_primitive::<TimestampMicrosecondType>().value(row), zone.is_some())?
         }
         other => {
-            return Err(Error::Unsupported { message: format!("a table cannot be partitioned by a column of type {other}"), location: None });
+            return Err(Error::Unsupported {
+                message: format!("a table cannot be partitioned by a column of type {other}"),
+                location: None,
+            });
         }
     };
     Ok(Some(text).filter(|text| !text.is_empty()))
@@ -277,23 +280,16 @@ mod tests {
 
     #[test]
     fn rows_go_to_their_partitions() {
-        let schema =
-            Arc::new(Schema::new(vec![Field::new("id", DataType::Int32, true), Field::new("p", DataType::Utf8, true)]));
+        let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int32, true), Field::new("p", DataType::Utf8, true)]));
         let batch = RecordBatch::try_new(
             Arc::clone(&schema),
-            vec![
-                Arc::new(Int32Array::from(vec![1, 2, 3, 4])),
-                Arc::new(StringArray::from(vec![Some("b"), None, Some("a/b"), Some("b")])),
-            ],
+            vec![Arc::new(Int32Array::from(vec![1, 2, 3, 4])), Arc::new(StringArray::from(vec![Some("b"), None, Some("a/b"), Some("b")]))],
         )
         .unwrap();
         let mut splitter = Splitter::new(&schema, vec![(1, "p".to_owned())], true).unwrap();
         let parts = splitter.split(&batch).unwrap();
         let shown: Vec<_> = parts.iter().map(|p| (p.folder.as_str(), p.values["p"].as_deref(), p.rows.num_rows())).collect();
-        assert_eq!(
-            shown,
-            [("p=__HIVE_DEFAULT_PARTITION__/", None, 1), ("p=a%2Fb/", Some("a/b"), 1), ("p=b/", Some("b"), 2)]
-        );
+        assert_eq!(shown, [("p=__HIVE_DEFAULT_PARTITION__/", None, 1), ("p=a%2Fb/", Some("a/b"), 1), ("p=b/", Some("b"), 2)]);
         assert_eq!(parts[2].rows.column(0).as_primitive::<Int32Type>().values(), &[1, 4]);
         assert_eq!(parts[2].rows.num_columns(), 1);
     }

@@ -335,7 +335,10 @@ fn refuse_explicit_identity(field: &Field) -> Result<()> {
 
 fn identity(field: &Field) -> Error {
     Error::Unsupported {
-        message: format!("column {} is an identity column: asof cannot number rows yet; give its values where the column allows it", field.name()),
+        message: format!(
+            "column {} is an identity column: asof cannot number rows yet; give its values where the column allows it",
+            field.name()
+        ),
         location: None,
     }
 }
@@ -378,7 +381,9 @@ fn not_null(table: &str, path: &str, field: &FieldRef, values: &dyn Array, paren
             (Some(own), Some(parent)) => own.iter().zip(parent.iter()).filter(|(own, parent)| !own && *parent).count(),
         };
         if missing > 0 {
-            return Err(Error::Constraint(format!("column {path} of table {table} is NOT NULL, and {missing} row(s) have no value for it")));
+            return Err(Error::Constraint(format!(
+                "column {path} of table {table} is NOT NULL, and {missing} row(s) have no value for it"
+            )));
         }
     }
     match field.data_type() {
@@ -433,8 +438,8 @@ mod tests {
     #[test]
     fn lengths_of_char_and_varchar() {
         let check = |declared: &str, value: &str, expect: Option<&str>| {
-            let field = Field::new("c", DataType::Utf8, true)
-                .with_metadata(HashMap::from([(CHAR_VARCHAR.to_owned(), declared.to_owned())]));
+            let field =
+                Field::new("c", DataType::Utf8, true).with_metadata(HashMap::from([(CHAR_VARCHAR.to_owned(), declared.to_owned())]));
             let fitted = length(0, &field).unwrap().apply(&StringArray::from(vec![value]), &field);
             assert_eq!(fitted.ok().map(|f| f.as_string::<i32>().value(0).to_owned()).as_deref(), expect, "{declared} {value:?}");
         };

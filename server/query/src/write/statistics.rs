@@ -11,8 +11,8 @@ use arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::{max, max_string, min, min_string};
 use arrow::datatypes::{
-    ArrowNumericType, DataType, Date32Type, Decimal128Type, DecimalType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Schema, TimeUnit, TimestampMicrosecondType,
+    ArrowNumericType, DataType, Date32Type, Decimal128Type, DecimalType, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
+    Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
 };
 use asof_storage::snapshot::ColumnMapping;
 use chrono::{DateTime, Datelike};
@@ -344,8 +344,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{
-        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StructArray,
-        TimestampMicrosecondArray,
+        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, StructArray, TimestampMicrosecondArray,
     };
     use serde_json::{Value, json};
 
@@ -375,12 +374,7 @@ mod tests {
         check(Arc::new(Date32Array::from(vec![-1, 0])), json!("1969-12-31"), json!("1970-01-01"), 0);
         check(Arc::new(BooleanArray::from(vec![Some(true), None])), Value::Null, Value::Null, 1);
         check(Arc::new(BinaryArray::from(vec![b"x".as_slice(), b"y"])), Value::Null, Value::Null, 0);
-        check(
-            Arc::new(Decimal128Array::from(vec![150, -5]).with_precision_and_scale(10, 2).unwrap()),
-            json!(-0.05),
-            json!(1.50),
-            0,
-        );
+        check(Arc::new(Decimal128Array::from(vec![150, -5]).with_precision_and_scale(10, 2).unwrap()), json!(-0.05), json!(1.50), 0);
         check(
             Arc::new(TimestampMicrosecondArray::from(vec![-1, 123_999]).with_timezone("UTC")),
             json!("1969-12-31T23:59:59.999Z"),
