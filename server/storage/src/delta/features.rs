@@ -66,8 +66,7 @@ pub fn unreadable(protocol: &Protocol) -> Option<String> {
     if !(1..=3).contains(&protocol.min_reader_version) {
         return Some(format!("it needs reader version {}, asof knows 1 to 3", protocol.min_reader_version));
     }
-    let unknown: Vec<&str> =
-        protocol.reader_features.iter().flatten().map(String::as_str).filter(|f| !READ.contains(f)).collect();
+    let unknown: Vec<&str> = protocol.reader_features.iter().flatten().map(String::as_str).filter(|f| !READ.contains(f)).collect();
     named("reader", &unknown)
 }
 
@@ -195,7 +194,11 @@ fn features_of(metadata: &Metadata, schema: &Schema) -> (BTreeSet<String>, BTree
     writers.extend(has("delta.identity.start").then_some("identityColumns"));
     for (key, _) in metadata.configuration.iter().filter(|(_, v)| *v == "supported" || *v == "enabled") {
         if let Some(feature) = key.strip_prefix(FEATURE_PREFIX) {
-            if READ.contains(&feature) { both.insert(feature) } else { writers.insert(feature) };
+            if READ.contains(&feature) {
+                both.insert(feature)
+            } else {
+                writers.insert(feature)
+            };
         }
     }
     let owned = |set: BTreeSet<&str>| set.into_iter().map(str::to_owned).collect();

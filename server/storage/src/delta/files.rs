@@ -209,7 +209,10 @@ impl<'s> ChunkBuilder<'s> {
             let value = entry.partition_values.get(named.physical.as_str()).copied().flatten();
             if !column.push_partition(value) {
                 let value = value.unwrap_or_default();
-                return Err(format!("file {}: partition value {value:?} of column {} is no {}", entry.path, named.physical, named.data_type));
+                return Err(format!(
+                    "file {}: partition value {value:?} of column {} is no {}",
+                    entry.path, named.physical, named.data_type
+                ));
             }
         }
         self.path.append_value(entry.path);

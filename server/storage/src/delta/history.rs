@@ -67,7 +67,9 @@ impl Inner {
 
     async fn step(&self, log: &Listing, walk: Walk, present: &Present) -> Option<Walk> {
         let commit = self.commit_file(log, walk.version + 1).await.ok()?;
-        Some(walk.step(&commit, |add| self.is_there(present, &add.path, add.size, add.deletion_vector.clone().map(DeletionVector::from).as_ref())))
+        Some(walk.step(&commit, |add| {
+            self.is_there(present, &add.path, add.size, add.deletion_vector.clone().map(DeletionVector::from).as_ref())
+        }))
     }
 
     async fn start(&self, log: &Arc<Listing>, version: Version, present: &Present) -> Option<Walk> {

@@ -53,8 +53,6 @@ impl From<KernelError> for Failure {
 pub struct Replay {
     snapshot: Arc<KernelSnapshot>,
     engine: Box<dyn Engine>,
-    /// The checkpoint it rests on.
-    pub checkpoint: Option<Vec<Path>>,
 }
 
 /// Loads a version from its log. Blocks.
@@ -67,13 +65,12 @@ pub fn replay(store: &TableStore, log: &Listing, version: Version, bad: &[Path])
     let commits = log.range(first, version).unwrap_or_default().iter().map(|c| c.meta.clone());
     let at_checkpoint = checkpoint.and_then(|c| log.commit(c.version)).map(|c| c.meta.clone());
     let parts = checkpoint.map(|c| c.parts.clone()).unwrap_or_default();
-    let paths = checkpoint.map(|c| c.parts.iter().map(|p| p.location.clone()).collect());
     let view = LogView::new(store, parts.into_iter().chain(at_checkpoint).chain(commits));
     let executor = EXECUTOR.as_ref().map_err(|e| Failure::Damaged(format!("the kernel's threads did not start: {e}")))?;
     let engine = DefaultEngineBuilder::new(Arc::new(view)).with_task_executor(Arc::clone(executor)).build();
     let at = u64::try_from(version).map_err(|_| Failure::Missing(version))?;
     let snapshot = KernelSnapshot::builder_for(ROOT).at_version(at).build(&engine)?;
-    Ok(Replay { snapshot, engine: Box::new(engine), checkpoint: paths })
+    Ok(Replay { snapshot, engine: Box::new(engine) })
 }
 
 impl Replay {
@@ -131,7 +128,8 @@ fn push_rows(builder: &mut ChunkBuilder<'_>, batch: &RecordBatch, selected: &[bo
     let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("the kernel's files lack column {name}"));
     let texts = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>().ok_or_else(|| format!("column {name} is no text")));
     let (paths, stats) = (texts("path")?, texts("stats")?);
-    let longs = |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>().ok_or_else(|| format!("column {name} is no long")));
+    let longs =
+        |name: &str| column(name).and_then(|c| c.as_primitive_opt::<Int64Type>().ok_or_else(|| format!("column {name} is no long")));
     let (sizes, times) = (longs("size")?, longs("modificationTime")?);
     let vectors = column("deletionVector")?.as_struct_opt().ok_or("column deletionVector is no struct")?;
     let constants = column("fileConstantValues")?.as_struct_opt().ok_or("column fileConstantValues is no struct")?;

@@ -196,7 +196,9 @@ impl Inner {
     {
         let (store, log) = (self.store.clone(), Arc::clone(log));
         let work = move || replay(&store, &log, version, &bad).and_then(|replay| ask(&replay));
-        tokio::task::spawn_blocking(work).await.map_err(|e| Error::Internal(format!("replaying the log of {} was cut short: {e}", self.name)))
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|e| Error::Internal(format!("replaying the log of {} was cut short: {e}", self.name)))
     }
 
     /// What is wrong with the log, in terms of its files.

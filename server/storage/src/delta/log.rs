@@ -167,9 +167,7 @@ impl Listing {
     /// How a version can be rebuilt: a checkpoint (none: from version 0) and the commits after it. `bad` are checkpoints found unreadable.
     pub fn base(&self, version: Version, bad: &[Path]) -> Option<Option<&Checkpoint>> {
         let usable = |c: &&Checkpoint| {
-            c.version <= version
-                && !c.parts.iter().any(|p| bad.contains(&p.location))
-                && self.range(c.version + 1, version).is_some()
+            c.version <= version && !c.parts.iter().any(|p| bad.contains(&p.location)) && self.range(c.version + 1, version).is_some()
         };
         if let Some(checkpoint) = self.checkpoints.iter().rev().find(usable) {
             return Some(Some(checkpoint));
@@ -219,7 +217,9 @@ mod tests {
         check("00000000000000000007.checkpoint.parquet", Some(Name::Whole(7)));
         check("00000000000000000007.checkpoint.8d084539-d8c0-4db9-b80f-29916a276edc.json", Some(Name::Whole(7)));
         check("00000000000000000007.checkpoint.0000000002.0000000003.parquet", Some(Name::Part(7, 2, 3)));
-        for other in ["00000000000000000007.crc", "_last_checkpoint", "7.json", "0000000000000000000x.json", "99999999999999999999.json", "ü"] {
+        for other in
+            ["00000000000000000007.crc", "_last_checkpoint", "7.json", "0000000000000000000x.json", "99999999999999999999.json", "ü"]
+        {
             check(other, None);
         }
     }

@@ -7,23 +7,32 @@
 //! A version is read in three steps: the [`log`] as listed says how it can be rebuilt; its protocol and metadata (from the kernel's replay, or
 //! from the version before and one commit file) make a [`Snapshot`](crate::Snapshot); its files make a [`FileIndex`](crate::FileIndex), again from the
 //! kernel's replay or by steps.
+//!
+//! A version is written in two: a change is staged (data files and deletion vectors on disk, actions made, what the table does not allow
+//! refused), then the commit loop gives it a version.
 
 pub mod actions;
 mod cache;
+mod checkpoint;
+mod commit;
 mod features;
 mod files;
 mod history;
 mod kernel;
 mod load;
 mod log;
+mod metadata;
+mod restore;
 mod schema;
 mod select;
+mod stage;
 mod table;
 mod values;
 mod view;
 
 use std::sync::Arc;
 
+pub use metadata::with_column_mapping;
 pub use table::DeltaTable;
 
 /// What Delta keeps of a version: protocol, metadata, and the log as it was listed when the version was resolved.

@@ -28,8 +28,14 @@ pub const INVARIANTS: &str = "delta.invariants";
 /// Which types a column had before.
 pub const TYPE_CHANGES: &str = "delta.typeChanges";
 
-const NOT_TEXT: [&str; 6] =
-    [MAPPING_ID, "parquet.field.id", "delta.identity.start", "delta.identity.step", IDENTITY_HIGH_WATER, "delta.identity.allowExplicitInsert"];
+const NOT_TEXT: [&str; 6] = [
+    MAPPING_ID,
+    "parquet.field.id",
+    "delta.identity.start",
+    "delta.identity.step",
+    IDENTITY_HIGH_WATER,
+    "delta.identity.allowExplicitInsert",
+];
 
 /// Delta's schema text as an Arrow schema; what is wrong with it otherwise.
 pub fn to_arrow(schema_string: &str) -> Result<SchemaRef, String> {

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use object_store::path::Path;
+use tokio::task::JoinHandle;
 
 use super::cache::Snapshots;
 use super::log::Listing;
 use crate::clock::Env;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::index::FileIndex;
 use crate::object::TableStore;
 use crate::snapshot::{Commit, HistoryRange, Snapshot, SnapshotSelector};
@@ -35,6 +36,10 @@ pub(super) struct Inner {
     pub(super) bad_checkpoints: parking_lot::Mutex<Vec<Path>>,
     /// Held while an index is built, so that it is built once.
     pub(super) building: tokio::sync::Mutex<()>,
+    /// Held while a checkpoint is written.
+    pub(super) checkpointing: tokio::sync::Mutex<()>,
+    /// Work that goes on after an answer.
+    pub(super) background: parking_lot::Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl DeltaTable {
@@ -50,8 +55,16 @@ impl DeltaTable {
             snapshots: parking_lot::Mutex::default(),
             bad_checkpoints: parking_lot::Mutex::default(),
             building: tokio::sync::Mutex::default(),
+            checkpointing: tokio::sync::Mutex::default(),
+            background: parking_lot::Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Waits for the work that commits left behind (checkpoints).
+    pub async fn settle(&self) {
+        let left = std::mem::take(&mut *self.inner.background.lock());
+        futures::future::join_all(left).await;
     }
 }
 
@@ -87,11 +100,11 @@ impl TableFormat for DeltaTable {
         self.inner.history(range).await
     }
 
-    async fn commit(&self, _base: Option<&Arc<Snapshot>>, _change: Change) -> Result<CommitOutcome> {
-        Err(Error::Internal("commit".into()))
+    async fn commit(&self, base: Option<&Arc<Snapshot>>, change: Change) -> Result<CommitOutcome> {
+        self.inner.commit(base, &change).await
     }
 
-    async fn restore(&self, _base: &Arc<Snapshot>, _target: &Arc<Snapshot>) -> Result<Change> {
-        Err(Error::Internal("restore".into()))
+    async fn restore(&self, base: &Arc<Snapshot>, target: &Arc<Snapshot>) -> Result<Change> {
+        self.inner.restore(base, target).await
     }
 }

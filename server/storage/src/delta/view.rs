@@ -50,7 +50,8 @@ impl LogView {
     /// From the kernel's path to the store's.
     fn real(&self, seen: &Path) -> Result<Path> {
         let below = seen.as_ref().strip_prefix(FOLDER).and_then(|p| p.strip_prefix('/'));
-        let below = below.ok_or_else(|| object_store::Error::NotFound { path: seen.to_string(), source: "it is outside the view".into() })?;
+        let below =
+            below.ok_or_else(|| object_store::Error::NotFound { path: seen.to_string(), source: "it is outside the view".into() })?;
         let root = self.root.as_ref();
         Ok(Path::parse(if root.is_empty() { below.to_owned() } else { format!("{root}/{below}") })?)
     }

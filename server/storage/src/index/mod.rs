@@ -17,7 +17,7 @@ use crate::snapshot::Version;
 
 /// What identifies a file of a version: its path as written in the log, and its deletion vector.
 /// The same path with another deletion vector is another entry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileKey {
     /// Path as written in the log (percent-encoded, relative to the table).
     pub path: String,

@@ -29,7 +29,9 @@ pub(super) async fn sync(root: &Path, paths: &[Path]) -> Result<()> {
 
 /// Which of the files, given with the name to report, are not there.
 pub(super) async fn missing(files: Vec<(String, Path)>) -> Result<Vec<String>> {
-    let is_gone = |path: &Path| on_disk(path).metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory);
+    let is_gone = |path: &Path| {
+        on_disk(path).metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound || e.kind() == io::ErrorKind::NotADirectory)
+    };
     let look = move || files.into_iter().filter(|(_, path)| is_gone(path)).map(|(name, _)| name).collect();
     tokio::task::spawn_blocking(look).await.map_err(|e| Error::Internal(format!("looking for files was cut short: {e}")))
 }

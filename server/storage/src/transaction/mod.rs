@@ -1,8 +1,10 @@
 //! From what a statement wants to a committed version.
 //!
 //! A statement plans on a pinned base and stages data files; a [`Change`] says what it wants of the log. The commit loop
-//! tries base + 1 by put-if-absent; when someone was faster, every commit in between is checked ([S4], a pure function over
-//! read set and winners) and the change is rebased or refused. A conflict is a value, not an error.
+//! tries base + 1 by put-if-absent; when someone was faster, every commit in between is checked (S4, [`conflict::check`]: a pure
+//! function over read set and winners) and the change is rebased or refused. A conflict is a value, not an error.
+
+pub mod conflict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ pub struct Operation {
     pub user_name: Option<String>,
 }
 
-/// A staged data file that the commit adds. It lies under the table already and is synced.
+/// A staged data file that the commit adds. It lies under the table already; the commit forces it to disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFile {
     /// Path relative to the table, percent-encoded as the log wants it.
