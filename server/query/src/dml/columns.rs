@@ -4,20 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
-use asof_storage::Env;
 use datafusion::sql::sqlparser::ast;
 
 use super::invalid;
 use crate::error::{Error, Result};
 use crate::statement::{self, Kind, types};
 use crate::write::assign::sql_type;
-use crate::write::layout::{FIELD_ID, PHYSICAL_NAME};
 use crate::write::rules::{CONSTRAINTS, CURRENT_DEFAULT, GENERATION};
 
 /// Property: how columns are mapped.
 const MAPPING_MODE: &str = "delta.columnMapping.mode";
-/// Property: the highest id given to a column.
-const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
 
 /// The column of that name: exactly, else in any case.
 pub(super) fn position(schema: &Schema, name: &str) -> Option<usize> {
@@ -79,7 +75,6 @@ fn field(column: &ast::ColumnDef, properties: &mut BTreeMap<String, String>) -> 
             ast::ColumnOption::Null | ast::ColumnOption::NotNull | ast::ColumnOption::Comment(_) => {}
             ast::ColumnOption::Default(value) => {
                 metadata.insert(CURRENT_DEFAULT.to_owned(), value.to_string());
-                properties.entry("delta.feature.allowColumnDefaults".to_owned()).or_insert_with(|| "supported".to_owned());
             }
             ast::ColumnOption::Check(check) => add_check(check, properties),
             ast::ColumnOption::Generated { generation_expr: Some(expr), .. } => {
@@ -190,47 +185,7 @@ pub(super) fn check_names(fields: &[Field], mapped: bool) -> Result<()> {
 
 /// Whether the properties ask for mapped columns.
 pub(super) fn mapped(properties: &BTreeMap<String, String>) -> bool {
-    properties.get(MAPPING_MODE).is_some_and(|mode| !mode.eq_ignore_ascii_case("none"))
-}
-
-/// Give every field an id and a physical name, as column mapping wants it; ids go on from `last_id`.
-pub(super) fn map_columns(fields: &[Field], last_id: i64, properties: &mut BTreeMap<String, String>, env: &Env) -> Vec<Field> {
-    let mut id = last_id;
-    let fields = fields.iter().map(|field| map_field(field, &mut id, env)).collect();
-    properties.insert(MAX_COLUMN_ID.to_owned(), id.to_string());
-    fields
-}
-
-/// The highest id that a table with these properties has given.
-pub(super) fn last_id(properties: &BTreeMap<String, String>) -> i64 {
-    properties.get(MAX_COLUMN_ID).and_then(|id| id.parse().ok()).unwrap_or(0)
-}
-
-fn map_field(field: &Field, id: &mut i64, env: &Env) -> Field {
-    *id += 1;
-    let mut metadata = field.metadata().clone();
-    metadata.insert(FIELD_ID.to_owned(), id.to_string());
-    metadata.insert(PHYSICAL_NAME.to_owned(), format!("col-{}", env.entropy.uuid()));
-    field.clone().with_data_type(map_type(field.data_type(), id, env)).with_metadata(metadata)
-}
-
-/// Fields of structs are mapped wherever they are; elements, keys and values are not fields of a schema and stay.
-fn map_type(data_type: &DataType, id: &mut i64, env: &Env) -> DataType {
-    let inner = |field: &FieldRef, id: &mut i64| -> FieldRef {
-        Arc::new(field.as_ref().clone().with_data_type(map_type(field.data_type(), id, env)))
-    };
-    match data_type {
-        DataType::Struct(fields) => DataType::Struct(fields.iter().map(|f| map_field(f, id, env)).collect()),
-        DataType::List(element) => DataType::List(inner(element, id)),
-        DataType::Map(entries, sorted) => match entries.data_type() {
-            DataType::Struct(pair) => {
-                let pair = DataType::Struct(pair.iter().map(|f| inner(f, id)).collect());
-                DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(pair)), *sorted)
-            }
-            _ => data_type.clone(),
-        },
-        other => other.clone(),
-    }
+    properties.get(MAPPING_MODE).is_some_and(|mode| mode != "none")
 }
 
 fn unsupported(message: String) -> Error {
@@ -269,18 +224,5 @@ mod tests {
         check(&["count(*)"], false, false);
         check(&["a b"], true, true);
         check(&[""], true, false);
-    }
-
-    #[test]
-    fn mapped_columns_get_ids_at_every_level() {
-        let inner = Field::new("x", DataType::Int32, true);
-        let list = DataType::List(Arc::new(Field::new("element", DataType::Struct(vec![inner].into()), true)));
-        let fields = vec![Field::new("a", DataType::Int32, true), Field::new("l", list, true), Field::new("z", DataType::Int32, true)];
-        let mut properties = BTreeMap::new();
-        let fields = map_columns(&fields, 4, &mut properties, &Env::system());
-        let id = |f: &Field| f.metadata()[FIELD_ID].clone();
-        assert_eq!(fields.iter().map(id).collect::<Vec<_>>(), ["5", "6", "8"]);
-        assert_eq!(properties[MAX_COLUMN_ID], "8");
-        assert!(fields[0].metadata()[PHYSICAL_NAME].starts_with("col-"));
     }
 }

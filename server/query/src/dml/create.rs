@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::Schema;
+use asof_storage::delta::with_column_mapping;
 use asof_storage::snapshot::{ColumnMapping, SnapshotSelector};
-use asof_storage::transaction::NewMetadata;
+use asof_storage::transaction::{Conflict, NewMetadata};
 use asof_storage::{Change, DataFile, ReadSet, Snapshot, TableFormat};
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::columns::{check_names, declared, last_id, map_columns, mapped, of_query, required};
+use super::columns::{check_names, declared, mapped, of_query, required};
 use super::{Attempt, bytes_of, commit, count_of, invalid, json_list, operation};
 use crate::engine::Outcome;
 use crate::error::{Error, Result};
@@ -21,6 +22,9 @@ use crate::resolve;
 use crate::statement::{CreateTable, Statement, TableTarget};
 use crate::write::rules::Origin;
 use crate::write::{self, Rules, Source, Staged, Target};
+
+/// Property: the highest id given to a column.
+const MAX_COLUMN_ID: &str = "delta.columnMapping.maxColumnId";
 
 /// What is there already.
 struct Existing {
@@ -62,7 +66,14 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, creat
         data_change: true,
         ..Change::default()
     };
-    commit(table.as_ref(), existing.as_ref().map(|e| &e.snapshot), change, staged, outcome).await
+    match commit(table.as_ref(), existing.as_ref().map(|e| &e.snapshot), change, staged, outcome).await {
+        // Someone created it meanwhile: then there is nothing to do, or something to replace.
+        Err(Error::Storage(asof_storage::Error::AlreadyExists { .. })) if create.if_not_exists || create.or_replace => {
+            let detail = format!("table {} was created meanwhile", create.target);
+            Ok(Attempt::Lost(Conflict { with: 0, operation: "CREATE TABLE".to_owned(), detail }))
+        }
+        outcome => outcome,
+    }
 }
 
 /// Where the table is, or will be.
@@ -108,15 +119,12 @@ fn metadata(
     check_names(&fields, mapped(&properties))?;
     let schema = Schema::new(fields);
     let partition_columns = partition_columns(&schema, create)?;
-    let fields: Vec<Field> = schema.fields().iter().map(|f| f.as_ref().clone()).collect();
-    let fields = match mapped(&properties) {
-        true => {
-            let last = existing.map_or(0, |e| last_id(&e.snapshot.properties));
-            map_columns(&fields, last, &mut properties, &ctx.env)
-        }
-        false => fields,
-    };
-    Ok(NewMetadata { schema: Arc::new(Schema::new(fields)), partition_columns, properties, description: create.comment.clone() })
+    // A replaced table's ids go on, so that no id ever means two columns.
+    if let (true, Some(highest)) = (mapped(&properties), existing.and_then(|e| e.snapshot.properties.get(MAX_COLUMN_ID))) {
+        properties.entry(MAX_COLUMN_ID.to_owned()).or_insert_with(|| highest.clone());
+    }
+    let (schema, properties) = with_column_mapping(&Arc::new(schema), properties, false, &ctx.env)?;
+    Ok(NewMetadata { schema, partition_columns, properties, description: create.comment.clone() })
 }
 
 fn partition_columns(schema: &Schema, create: &CreateTable) -> Result<Vec<String>> {

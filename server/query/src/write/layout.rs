@@ -14,9 +14,9 @@ use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use crate::error::{Error, Result};
 
 /// Delta's key of a field's physical name.
-pub(crate) const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
+const PHYSICAL_NAME: &str = "delta.columnMapping.physicalName";
 /// Delta's key of a field's id.
-pub(crate) const FIELD_ID: &str = "delta.columnMapping.id";
+const FIELD_ID: &str = "delta.columnMapping.id";
 /// Marks a variant (see `Snapshot::schema`).
 const ASOF_TYPE: &str = "asof.type";
 

@@ -76,27 +76,20 @@ fn named(kind: &str, unknown: &[&str]) -> Option<String> {
 }
 
 /// Why a change cannot be written to the table, if it cannot.
-pub fn unwritable(protocol: &Protocol, metadata: &Metadata, schema: &Schema, change: &Change) -> Option<String> {
+pub fn unwritable(protocol: &Protocol, metadata: &Metadata, change: &Change) -> Option<String> {
     if !(1..=7).contains(&protocol.min_writer_version) {
         return Some(format!("it needs writer version {}, asof knows 1 to 7", protocol.min_writer_version));
     }
     let features = protocol.writer_features.iter().flatten().map(String::as_str);
     let unknown: Vec<&str> = features.filter(|f| !READ.contains(f) && !WRITE.contains(f)).collect();
-    named("writer", &unknown).or_else(|| unmaintained(metadata, schema, change))
+    named("writer", &unknown).or_else(|| unmaintained(metadata, change))
 }
 
-/// What the table demands of this very change and we do not do.
-fn unmaintained(metadata: &Metadata, schema: &Schema, change: &Change) -> Option<String> {
-    let has = |key: &str| any_field(schema.fields(), &|f| f.metadata().contains_key(key));
-    let writes_rows = !change.added.is_empty() && change.data_change;
+/// What the table demands of this very change and we do not do. Constraints, generated and identity columns are the business of whoever
+/// makes the rows: they come here as they must be.
+fn unmaintained(metadata: &Metadata, change: &Change) -> Option<String> {
     if is_on(metadata, ROW_TRACKING) {
         return named("writer", &["rowTracking"]);
-    }
-    if writes_rows && has(GENERATION) {
-        return Some("it has generated columns (feature generatedColumns), which asof does not compute yet".to_owned());
-    }
-    if writes_rows && any_field(schema.fields(), &|f| f.metadata().keys().any(|k| k.starts_with("delta.identity."))) {
-        return Some("it has an identity column (feature identityColumns), which asof does not number yet".to_owned());
     }
     let loses = change.data_change && (!change.removed.is_empty() || !change.deletes.is_empty());
     if loses && is_on(metadata, APPEND_ONLY) {

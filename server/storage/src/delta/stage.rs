@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
 use serde_json::{Map, Value, json};
 
 use super::DeltaSnapshot;
@@ -56,13 +55,12 @@ impl Staged {
     }
 }
 
-/// Protocol, metadata and schema as they will be.
+/// Protocol and metadata as they will be.
 struct Heads {
     protocol: Option<Protocol>,
     metadata: Option<Metadata>,
     after: Metadata,
     after_protocol: Protocol,
-    schema: SchemaRef,
 }
 
 impl Inner {
@@ -74,13 +72,11 @@ impl Inner {
         });
         let heads = self.heads(delta, change)?;
         if let Some(delta) = delta {
-            let old = to_arrow(&delta.metadata.schema_string).map_err(|d| self.unsupported(Access::Read, d))?;
-            let refused = unwritable(&delta.protocol, &delta.metadata, &old, change);
-            if let Some(detail) = refused {
+            if let Some(detail) = unwritable(&delta.protocol, &delta.metadata, change) {
                 return Err(self.unsupported(Access::Write, detail));
             }
         }
-        if let Some(detail) = unwritable(&heads.after_protocol, &heads.after, &heads.schema, change) {
+        if let Some(detail) = unwritable(&heads.after_protocol, &heads.after, change) {
             return Err(self.unsupported(Access::Write, detail));
         }
         let index = match base {
@@ -140,7 +136,7 @@ impl Inner {
         let metadata = metadata.map(|(m, _)| m);
         let after = metadata.clone().or_else(|| delta.map(|d| d.metadata.clone()));
         let after = after.ok_or_else(|| Error::Internal("neither metadata nor a base".to_owned()))?;
-        Ok(Heads { protocol, metadata, after, after_protocol: needed, schema })
+        Ok(Heads { protocol, metadata, after, after_protocol: needed })
     }
 
     /// What goes must be in the base.
