@@ -5,10 +5,11 @@
 
 pub mod error;
 pub mod name;
+pub mod nearest;
 pub mod session;
 pub mod warehouse;
 
 pub use error::{Error, Result};
 pub use name::TableName;
-pub use session::{Session, SessionKey, Sessions};
+pub use session::{Naming, PreparedStatement, Session, SessionKey, Sessions};
 pub use warehouse::{TableEntry, Warehouse};
