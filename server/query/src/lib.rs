@@ -5,6 +5,7 @@
 
 pub mod engine;
 pub mod error;
+pub mod functions;
 pub mod plan;
 pub mod resolve;
 pub mod scan;

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor,
-    TableVersion, TableWithJoins, VisitMut, VisitorMut, With,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableVersion, TableWithJoins, VisitMut, VisitorMut, With,
 };
 
 use super::selector::{self, Site, Spelling};
@@ -202,7 +202,10 @@ impl Relations {
         let TableFactor::Table { name, alias, args, version, with_hints, partitions, .. } = factor else { return Ok(()) };
         let location = location_of(name);
         if args.is_some() || self.is_cte(name) {
-            let Some(version) = version.take() else { return Ok(()) };
+            let Some(version) = version.take() else {
+                spark_range(name, args.as_mut(), alias);
+                return Ok(());
+            };
             let at = self.place_of(&version).or(location);
             let (what, instead) = if args.is_some() {
                 ("table function", "leave the selector out")
@@ -277,6 +280,17 @@ impl Relations {
             }
         }
         false
+    }
+}
+
+/// Spark's `range(start, end, step, partitions)`, whose column is `id`.
+fn spark_range(name: &ObjectName, args: Option<&mut TableFunctionArgs>, alias: &mut Option<TableAlias>) {
+    let is_range = matches!(name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if ident.value.eq_ignore_ascii_case("range"));
+    let Some(args) = args.filter(|_| is_range) else { return };
+    args.args.truncate(3);
+    let alias = alias.get_or_insert_with(|| TableAlias { explicit: true, name: Ident::new("range"), columns: Vec::new(), at: None });
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: Ident::new("id"), data_type: None });
     }
 }
 
@@ -449,7 +463,8 @@ impl VisitorMut for Relations {
         if let Expr::CompoundIdentifier(idents) = expr {
             self.shorten(idents, 1);
         }
-        flow(spelling::rewrite(expr))
+        spelling::rewrite(expr);
+        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<Error> {

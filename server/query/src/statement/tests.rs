@@ -127,7 +127,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("VERSION AS OF 1.5", "t v 1.5"),
     ("VERSION AS OF 99999999999999999999", "t v 99999999999999999999"),
     ("VERSION AS OF ?", "t v $1"),
-    ("VERSION AS OF timestamp '2026-01-01'", "t t TIMESTAMP '2026-01-01'"),
+    ("VERSION AS OF timestamp '2026-01-01'", "t t timestamp('2026-01-01')"),
     ("SYSTEM_VERSION AS OF 2", "t v 2"),
     ("FOR VERSION AS OF 3", "t v 3"),
     ("for system_version AS of 3", "t v 3"),
@@ -140,16 +140,16 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("FOR SYSTEM_TIME AS OF current_timestamp() - INTERVAL 1 HOUR", "t t current_timestamp() - INTERVAL 1 HOUR"),
     ("TIMESTAMP AS OF now() - INTERVAL '1 day'", "t t now() - INTERVAL '1 day'"),
     ("TIMESTAMP AS OF CAST('2026-05-06' AS DATE)", "t t CAST('2026-05-06' AS DATE)"),
-    ("TIMESTAMP AS OF date_sub(DATE'2026-05-07', 1)", "t t date_sub(DATE '2026-05-07', 1)"),
+    ("TIMESTAMP AS OF date_sub(DATE'2026-05-07', 1)", "t t date_sub(CAST('2026-05-07' AS DATE), 1)"),
     ("AT (VERSION => 3)", "t v 3"),
     ("at(version=>3)", "t v 3"),
-    ("AT (TIMESTAMP => '2026-01-01'::timestamp)", "t t '2026-01-01'::TIMESTAMP"),
+    ("AT (TIMESTAMP => '2026-01-01'::timestamp)", "t t timestamp('2026-01-01')"),
     ("AT (TIMESTAMP => now() - INTERVAL '1 day')", "t t now() - INTERVAL '1 day'"),
     ("AT (SNAPSHOT => 'audit')", "t v 'audit'"),
     ("AT SNAPSHOT '8424405668850798838'", "t v '8424405668850798838'"),
     ("AT TAG audit", "t ref audit"),
     ("AT BRANCH \"Main\"", "t ref Main"),
-    ("AT TIMESTAMP '2026-01-01'", "t t TIMESTAMP '2026-01-01'"),
+    ("AT TIMESTAMP '2026-01-01'", "t t timestamp('2026-01-01')"),
 ];
 
 #[test]
