@@ -1,6 +1,6 @@
 //! Columns of a table: from CREATE TABLE, from a query, by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, TimeUnit};
@@ -10,7 +10,7 @@ use super::invalid;
 use crate::error::{Error, Result};
 use crate::statement::{self, Kind, types};
 use crate::write::assign::sql_type;
-use crate::write::rules::{CONSTRAINTS, CURRENT_DEFAULT, GENERATION};
+use crate::write::rules::{CONSTRAINTS, CURRENT_DEFAULT, GENERATION, IDENTITY_EXPLICIT, IDENTITY_START, IDENTITY_STEP};
 
 /// Property: how columns are mapped.
 const MAPPING_MODE: &str = "delta.columnMapping.mode";
@@ -80,13 +80,40 @@ fn field(column: &ast::ColumnDef, properties: &mut BTreeMap<String, String>) -> 
             ast::ColumnOption::Generated { generation_expr: Some(expr), .. } => {
                 metadata.insert(GENERATION.to_owned(), expr.to_string());
             }
-            ast::ColumnOption::Generated { .. } | ast::ColumnOption::Identity(_) => {
-                return Err(unsupported(format!("column {name}: identity columns")));
+            ast::ColumnOption::Generated { generated_as, sequence_options, .. } => {
+                let explicit = *generated_as == ast::GeneratedAs::ByDefault;
+                identity(&declared, explicit, sequence_options.as_deref().unwrap_or_default(), &mut metadata)?;
             }
             other => return Err(unsupported(format!("column {name}: {other}"))),
         }
     }
     Ok(declared.with_metadata(metadata))
+}
+
+/// GENERATED ALWAYS|BY DEFAULT AS IDENTITY [(START WITH n INCREMENT BY m)].
+fn identity(field: &Field, explicit: bool, options: &[ast::SequenceOptions], metadata: &mut HashMap<String, String>) -> Result<()> {
+    let name = field.name();
+    if *field.data_type() != DataType::Int64 {
+        return Err(invalid(format!("identity column {name} must be BIGINT, and is {}", sql_type(field.data_type()))));
+    }
+    let (mut start, mut step) = ("1".to_owned(), "1".to_owned());
+    for option in options {
+        match option {
+            ast::SequenceOptions::StartWith(value, _) => start = value.to_string(),
+            ast::SequenceOptions::IncrementBy(value, _) => step = value.to_string(),
+            other => return Err(unsupported(format!("column {name}: {other} of an identity"))),
+        }
+    }
+    let number = |text: &str| text.replace(' ', "").parse::<i64>();
+    let (Ok(start), Ok(step @ (..=-1 | 1..))) = (number(&start), number(&step)) else {
+        return Err(invalid(format!(
+            "identity column {name}: START WITH {start} INCREMENT BY {step}: both are whole numbers, the step is not 0"
+        )));
+    };
+    metadata.insert(IDENTITY_START.to_owned(), start.to_string());
+    metadata.insert(IDENTITY_STEP.to_owned(), step.to_string());
+    metadata.insert(IDENTITY_EXPLICIT.to_owned(), explicit.to_string());
+    Ok(())
 }
 
 fn add_check(check: &ast::CheckConstraint, properties: &mut BTreeMap<String, String>) {

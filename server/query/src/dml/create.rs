@@ -164,6 +164,7 @@ async fn rows(
         },
         properties: metadata.properties.clone(),
         env: ctx.env.clone(),
+        folder: "",
     };
     let origins: Vec<_> = (0..target.schema.fields().len()).map(Origin::Source).collect();
     let rules = Rules::new(planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;

@@ -7,7 +7,7 @@ use asof_storage::{Change, ReadSet};
 
 use super::select::{item, not_true, select, shown};
 use super::touched::{Touched, touched};
-use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, json_list, live_rows, operation};
+use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, json_list, live_rows, operation};
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
 use crate::statement::Statement;
@@ -27,7 +27,11 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     }
     let scanned = ctx.env.clock.now();
     let deleted: i64 = files.iter().map(|file| file.selected).sum();
-    let staged = keep_others(ctx, &planner, &base, rows, &files).await?;
+    let mut staged = keep_others(ctx, &planner, &base, rows, &files).await?;
+    let feed = match feed::is_on(&base) && files.iter().any(|file| !file.wholly()) {
+        true => tell_feed(ctx, &planner, &base, rows, &files, &mut staged).await?,
+        false => vec![],
+    };
     let written = ctx.env.clock.now();
 
     let removed: Vec<_> = files.into_iter().map(|touched| touched.file).collect();
@@ -39,7 +43,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
         ("numAddedBytes", staged.bytes()),
         ("numCopiedRows", staged.rows),
         ("numDeletedRows", deleted),
-        ("numAddedChangeFiles", 0),
+        ("numAddedChangeFiles", count_of(&feed)),
         ("numDeletionVectorsAdded", 0),
         ("numDeletionVectorsRemoved", 0),
         ("numDeletionVectorsUpdated", 0),
@@ -51,6 +55,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
         operation: operation(ctx, "DELETE", &[("predicate", Some(json_list(&[predicate])))], &metrics),
         removed,
         added: staged.files.clone(),
+        raw: feed,
         reads: ReadSet::Table,
         data_change: true,
         ..Change::default()
@@ -82,7 +87,6 @@ async fn keep_others(ctx: &StatementContext, planner: &Planner, base: &Base, row
     if partly.is_empty() {
         return Ok(Staged::none());
     }
-    base.refuse_change_feed("DELETE")?;
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
     let number = planner.bind(base.relation(ctx, base.pinned().only_files(partly.iter().map(|f| f.ordinal).collect()))?);
     let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
@@ -90,6 +94,23 @@ async fn keep_others(ctx: &StatementContext, planner: &Planner, base: &Base, row
     let source = Source::plan(planner, &query, &target, Rules::copy(&target)).await?;
     let staged = write::write(target, vec![source]).await?;
     expect_rows(&partly, staged, |file| live_rows(&file.file).map(|rows| rows - file.selected)).await
+}
+
+/// All deleted rows, also those of files that go wholly.
+async fn tell_feed(
+    ctx: &StatementContext,
+    planner: &Planner,
+    base: &Base,
+    rows: &Rows<'_>,
+    files: &[Touched],
+    staged: &mut Staged,
+) -> Result<Vec<serde_json::Value>> {
+    let target = feed::target(&Target::of(base.table.as_ref(), &base.snapshot, &ctx.env));
+    let number = planner.bind(base.relation(ctx, base.pinned().only_files(files.iter().map(|f| f.ordinal).collect()))?);
+    let items = feed::items(base.snapshot.schema.fields().iter().map(|field| item(field.name())).collect(), "delete");
+    let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;
+    let source = Source::plan(planner, &query, &target, Rules::copy(&target)).await?;
+    feed::write(staged, target, vec![source]).await
 }
 
 /// The two passes over a file must have agreed on its rows; a predicate that changes its mind (`random() < 0.5`) is refused.

@@ -3,7 +3,11 @@
 //! An insert that does not read its own target is a blind append: it never conflicts, and storage rebases it. Columns that are
 //! not named get their default, or NULL.
 
+use std::sync::Arc;
+
 use arrow::datatypes::Schema;
+use asof_storage::snapshot::FormatSnapshot;
+use asof_storage::transaction::NewMetadata;
 use asof_storage::{Change, ReadSet};
 use datafusion::sql::sqlparser::ast;
 
@@ -12,7 +16,7 @@ use super::{Attempt, Base, bytes_of, commit, count_of, counted, invalid, operati
 use crate::error::Result;
 use crate::plan::StatementContext;
 use crate::statement::{Statement, TableTarget};
-use crate::write::rules::Origin;
+use crate::write::rules::{IDENTITY_HIGH_WATER, Identity, Origin};
 use crate::write::{self, Rules, Source, Target};
 
 /// The parts of the statement.
@@ -32,6 +36,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     let plan = planner.physical(&planner.logical(&source).await?).await?;
     let origins = origins(&target, &given, !insert.columns.is_empty(), &plan.schema())?;
     let rules = Rules::new(&planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
+    let identities = rules.identities();
     let source = Source::new(&planner, plan, &target, rules)?;
 
     let removed = if insert.overwrite { base.files() } else { vec![] };
@@ -50,6 +55,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     let reads_itself = insert.overwrite || pins.contains(&base.pin());
     let change = Change {
         operation: operation(ctx, "WRITE", &[("mode", Some(mode.to_owned())), ("partitionBy", Some("[]".to_owned()))], &metrics),
+        metadata: numbered(&base, &identities),
         removed,
         added: staged.files.clone(),
         reads: if reads_itself { ReadSet::Table } else { ReadSet::Nothing },
@@ -58,6 +64,27 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     };
     let inserted = counted(staged.rows);
     commit(base.table.as_ref(), Some(&base.snapshot), change, staged, inserted).await
+}
+
+/// The metadata with the last numbers that identity columns gave, if they gave any.
+fn numbered(base: &Base, identities: &[Arc<Identity>]) -> Option<NewMetadata> {
+    let mut fields: Vec<_> = base.snapshot.schema.fields().iter().map(|f| f.as_ref().clone()).collect();
+    let mut changed = false;
+    for identity in identities {
+        if let (Some(last), Some(field)) = (identity.last(), fields.get_mut(identity.column)) {
+            let mut metadata = field.metadata().clone();
+            metadata.insert(IDENTITY_HIGH_WATER.to_owned(), last.to_string());
+            field.set_metadata(metadata);
+            changed = true;
+        }
+    }
+    let FormatSnapshot::Delta(delta) = &base.snapshot.format;
+    changed.then(|| NewMetadata {
+        schema: Arc::new(Schema::new(fields)),
+        partition_columns: base.snapshot.partition_columns.clone(),
+        properties: base.snapshot.properties.clone(),
+        description: delta.metadata.description.clone(),
+    })
 }
 
 /// Positions in the table of the source's columns.

@@ -9,7 +9,9 @@ mod columns;
 mod create;
 mod delete;
 mod drop;
+mod feed;
 mod insert;
+mod nested;
 mod parameters;
 pub mod restore;
 mod select;
@@ -165,20 +167,6 @@ impl Base {
             Some(value) if value.eq_ignore_ascii_case("true") => {
                 Err(invalid(format!("table {} takes appends only (delta.appendOnly = true): {statement} is refused", self.table.name())))
             }
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuse to rewrite files where every change must also be written to the change data feed.
-    fn refuse_change_feed(&self, statement: &str) -> Result<()> {
-        match self.snapshot.properties.get("delta.enableChangeDataFeed") {
-            Some(value) if value.eq_ignore_ascii_case("true") => Err(Error::Unsupported {
-                message: format!(
-                    "{statement} of single rows of table {}, which has its change data feed on (delta.enableChangeDataFeed)",
-                    self.table.name()
-                ),
-                location: None,
-            }),
             _ => Ok(()),
         }
     }

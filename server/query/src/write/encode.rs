@@ -140,7 +140,7 @@ impl Encoder {
         let suffix = self.layout.target.compression()?.1;
         let name = format!("part-{:05}-{id}.c{:03}{suffix}.parquet", self.stream, self.files);
         self.files += 1;
-        let relative = format!("{}{name}", part.folder);
+        let relative = format!("{}{}{name}", self.layout.target.folder, part.folder);
         let path = self.layout.staging.begin(&relative)?;
         let upload = BufWriter::with_capacity(Arc::clone(&self.layout.target.store.objects), path, UPLOAD_PART);
         let options = ArrowWriterOptions::new().with_properties(self.layout.properties.clone()).with_skip_arrow_metadata(true);

@@ -59,6 +59,8 @@ pub struct Target {
     pub properties: BTreeMap<String, String>,
     /// Ids and time.
     pub env: Env,
+    /// Folder of the files within the table: empty, or ending in a slash.
+    pub folder: &'static str,
 }
 
 impl Target {
@@ -73,6 +75,7 @@ impl Target {
             mapping: snapshot.column_mapping,
             properties: snapshot.properties.clone(),
             env: env.clone(),
+            folder: "",
         }
     }
 

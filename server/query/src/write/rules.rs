@@ -2,11 +2,13 @@
 //!
 //! One place brings source rows to the table's columns and enforces, in this order: assignment casts, defaults, generated columns,
 //! CHAR and VARCHAR lengths, NOT NULL at every level, CHECK and invariants. A CHECK that is NULL is violated, as in Delta and unlike the SQL
-//! standard. What asof cannot yet do right is refused by the column's name before any row is read.
+//! standard. Identity columns number rows as they pass. What asof cannot do
+//! right is refused by the column's name before any row is read.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, StringArray, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray, new_null_array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::datasource::empty::EmptyTable;
@@ -30,8 +32,12 @@ pub(crate) const GENERATION: &str = "delta.generationExpression";
 const INVARIANTS: &str = "delta.invariants";
 /// Field metadata: first value of an identity column.
 pub(crate) const IDENTITY_START: &str = "delta.identity.start";
+/// Field metadata: difference between two values of an identity column.
+pub(crate) const IDENTITY_STEP: &str = "delta.identity.step";
+/// Field metadata: the last value given by an identity column.
+pub(crate) const IDENTITY_HIGH_WATER: &str = "delta.identity.highWaterMark";
 /// Field metadata: may an identity column be given values.
-const IDENTITY_EXPLICIT: &str = "delta.identity.allowExplicitInsert";
+pub(crate) const IDENTITY_EXPLICIT: &str = "delta.identity.allowExplicitInsert";
 /// Table property: a CHECK constraint, by name.
 pub(crate) const CONSTRAINTS: &str = "delta.constraints.";
 
@@ -52,7 +58,51 @@ pub enum Origin {
 enum Value {
     Source(usize),
     Expression(Arc<dyn PhysicalExpr>),
+    Identity(Arc<Identity>),
     Null,
+}
+
+/// An identity column that numbers the rows of one statement, whichever encoder they go to.
+#[derive(Debug)]
+pub struct Identity {
+    /// The column.
+    pub column: usize,
+    first: i64,
+    step: i64,
+    given: AtomicI64,
+}
+
+impl Identity {
+    fn new(column: usize, field: &Field) -> Result<Self> {
+        let number = |key: &str| field.metadata().get(key).map(|text| text.parse::<i64>());
+        let malformed = |_| Error::Invalid { message: format!("the identity of column {} is no number", field.name()), location: None };
+        let start = number(IDENTITY_START).unwrap_or(Ok(1)).map_err(malformed)?;
+        let step = number(IDENTITY_STEP).unwrap_or(Ok(1)).map_err(malformed)?;
+        let first = match number(IDENTITY_HIGH_WATER) {
+            Some(last) => last.map_err(malformed)?.checked_add(step).ok_or_else(|| exhausted(field))?,
+            None => start,
+        };
+        Ok(Self { column, first, step, given: AtomicI64::new(0) })
+    }
+
+    fn values(&self, rows: usize, field: &Field) -> Result<ArrayRef> {
+        let count = i64::try_from(rows).unwrap_or(i64::MAX);
+        let from = self.given.fetch_add(count, Ordering::Relaxed);
+        let value = |row: i64| from.checked_add(row).and_then(|n| n.checked_mul(self.step)).and_then(|n| n.checked_add(self.first));
+        let values = (0..count).map(|row| value(row).ok_or_else(|| exhausted(field))).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(Int64Array::from(values)))
+    }
+
+    /// The last value given, if any was.
+    #[must_use]
+    pub fn last(&self) -> Option<i64> {
+        let given = self.given.load(Ordering::Relaxed);
+        (given > 0).then(|| self.first + (given - 1) * self.step)
+    }
+}
+
+fn exhausted(field: &Field) -> Error {
+    Error::Constraint(format!("identity column {} has no numbers left", field.name()))
 }
 
 #[derive(Debug)]
@@ -137,7 +187,7 @@ impl Rules {
                     Value::Source(*at)
                 }
                 _ if generation.is_some() => Value::Null,
-                _ if field.metadata().contains_key(IDENTITY_START) => return Err(identity(field)),
+                _ if field.metadata().contains_key(IDENTITY_START) => Value::Identity(Arc::new(Identity::new(column, field)?)),
                 Origin::Computed => return Err(Error::Internal(format!("no values for column {}", field.name()))),
                 Origin::Default => match field.metadata().get(CURRENT_DEFAULT) {
                     Some(sql) => Value::Expression(expressions.physical(sql, &format!("default of column {}", field.name())).await?),
@@ -164,9 +214,19 @@ impl Rules {
     pub fn partition_sources(&self, target: &Target) -> Option<Vec<usize>> {
         let source = |column: &String| match self.values.get(target.schema.index_of(column).ok()?)? {
             Value::Source(at) => Some(*at),
-            Value::Expression(_) | Value::Null => None,
+            Value::Expression(_) | Value::Identity(_) | Value::Null => None,
         };
         target.partition_columns.iter().map(source).collect()
+    }
+
+    /// The identity columns that number rows; ask them for the last number when all rows are written.
+    #[must_use]
+    pub fn identities(&self) -> Vec<Arc<Identity>> {
+        let identity = |value: &Value| match value {
+            Value::Identity(identity) => Some(Arc::clone(identity)),
+            _ => None,
+        };
+        self.values.iter().filter_map(identity).collect()
     }
 
     /// Source rows as rows of the table.
@@ -180,6 +240,7 @@ impl Rules {
             columns.push(match value {
                 Value::Source(at) => assign(source.column(*at), field, &self.zone)?,
                 Value::Null => new_null_array(field.data_type(), rows),
+                Value::Identity(identity) => identity.values(rows, field)?,
                 Value::Expression(expression) => assign(&evaluate(expression, &nothing(rows)?)?, field, &self.zone)?,
             });
         }
@@ -331,16 +392,6 @@ fn refuse_explicit_identity(field: &Field) -> Result<()> {
         });
     }
     Ok(())
-}
-
-fn identity(field: &Field) -> Error {
-    Error::Unsupported {
-        message: format!(
-            "column {} is an identity column: asof cannot number rows yet; give its values where the column allows it",
-            field.name()
-        ),
-        location: None,
-    }
 }
 
 fn evaluate(expression: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<ArrayRef> {

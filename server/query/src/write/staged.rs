@@ -64,20 +64,20 @@ pub struct Staged {
     pub files: Vec<NewFile>,
     /// Rows in them.
     pub rows: i64,
-    staging: Option<Staging>,
+    stagings: Vec<Staging>,
 }
 
 impl Staged {
     /// Files to come.
     #[must_use]
     pub fn begin(staging: Staging) -> Self {
-        Self { files: vec![], rows: 0, staging: Some(staging) }
+        Self { files: vec![], rows: 0, stagings: vec![staging] }
     }
 
     /// No files.
     #[must_use]
     pub fn none() -> Self {
-        Self { files: vec![], rows: 0, staging: None }
+        Self { files: vec![], rows: 0, stagings: vec![] }
     }
 
     /// Bytes of all files.
@@ -88,7 +88,13 @@ impl Staged {
 
     /// From here on a commit may name the files: they stay, unless [`Discard::now`] is called.
     pub fn commit_starts(&mut self) -> Discard {
-        Discard(self.staging.take())
+        Discard(std::mem::take(&mut self.stagings))
+    }
+
+    /// From here on these files share the fate of `other`; its list of files is given back.
+    pub fn share_fate(&mut self, mut other: Self) -> Vec<NewFile> {
+        self.stagings.append(&mut other.stagings);
+        std::mem::take(&mut other.files)
     }
 
     /// Remove the files.
@@ -99,7 +105,8 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        if let (Some(staging), Ok(runtime)) = (self.staging.take(), tokio::runtime::Handle::try_current()) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for staging in self.stagings.drain(..) {
             runtime.spawn(staging.remove());
         }
     }
@@ -108,12 +115,12 @@ impl Drop for Staged {
 /// The way back for files whose commit surely did not happen.
 #[derive(Debug)]
 #[must_use]
-pub struct Discard(Option<Staging>);
+pub struct Discard(Vec<Staging>);
 
 impl Discard {
     /// Remove the files.
     pub async fn now(self) {
-        if let Some(staging) = self.0 {
+        for staging in self.0 {
             staging.remove().await;
         }
     }
