@@ -641,10 +641,13 @@ fn golden_texts() {
             assert_eq!(kind, expect, "{sql}");
             selectors += 1;
         }
-        for statement in list("statements") {
-            let sql = statement["sql"].as_str().expect("text");
+        let of_sessions = list("session").iter().filter_map(|entry| entry["ran"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+        let of_statements = list("statements").iter().filter_map(|entry| entry["sql"].as_str().map(str::to_owned)).collect::<Vec<_>>();
+        for sql in of_sessions.iter().chain(&of_statements) {
             let first = sql.split_whitespace().next().unwrap_or_default();
-            if !["CREATE", "INSERT", "UPDATE", "DELETE", "RESTORE", "SELECT"].contains(&first) || sql.contains("  -- through") {
+            if !["CREATE", "INSERT", "UPDATE", "DELETE", "RESTORE", "SELECT", "WITH", "DESCRIBE", "SHOW"].contains(&first)
+                || sql.contains("  -- through")
+            {
                 continue;
             }
             let sql = sql.replace("{t}", "t");
