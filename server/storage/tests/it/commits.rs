@@ -151,7 +151,7 @@ async fn what_a_table_does_not_allow_is_refused() {
     refused(&[("delta.appendOnly", "true")], "append-only").await;
     refused(&[("delta.enableChangeDataFeed", "true")], "change data feed").await;
     refused(&[("delta.enableDeletionVectors", "false")], "deletion vectors off").await;
-    for (case, words) in [("future_writer", "futureWriter"), ("constraints", "generated"), ("optimize_cluster", "clustering")] {
+    for (case, words) in [("future_writer", "futureWriter"), ("optimize_cluster", "clustering")] {
         let case = Case::copy(case);
         let table = case.table();
         let file = stage(&table, "new", 1).await;
