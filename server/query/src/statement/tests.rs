@@ -322,6 +322,8 @@ fn columns_keep_their_qualifiers() {
         "SELECT * FROM main.t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = main.t.a)",
         r#"SELECT * FROM "__asof"."0" AS t WHERE EXISTS (SELECT 1 FROM "__asof"."1" AS u WHERE u.a = t.a)"#,
     );
+    check("SELECT TOP 5 a FROM t ORDER BY a", r#"SELECT a FROM "__asof"."0" AS t ORDER BY a LIMIT 5"#);
+    check("SELECT TOP (?) a FROM [t]", r#"SELECT a FROM "__asof"."0" AS "t" LIMIT $1"#);
     check("SELECT x.s.f FROM t x", r#"SELECT x.s.f FROM "__asof"."0" x"#);
     check("SELECT x.a FROM t x VERSION AS OF 1", r#"SELECT x.a FROM "__asof"."0" AS x"#);
 }
@@ -563,6 +565,15 @@ fn create_table() {
     let shown: Vec<String> = table.properties.iter().map(|(k, v)| format!("{k}={v}")).collect();
     assert_eq!(shown, ["delta.appendOnly=true", "delta.checkpointInterval=10", "n=-1"]);
 
+    let Ok(Kind::CreateTable(table)) =
+        parse("CREATE TABLE t (a TIMESTAMP, d DATE GENERATED ALWAYS AS (CAST(a AS DATE)), CHECK (a > TIMESTAMP '2020-01-01'))")
+            .map(|s| s.kind)
+    else {
+        panic!("expressions")
+    };
+    assert_eq!(table.columns[1].to_string(), "d DATE GENERATED ALWAYS AS (CAST(a AS DATE))");
+    assert_eq!(table.constraints[0].to_string(), "CHECK (a > TIMESTAMP '2020-01-01')");
+
     let Ok(Kind::CreateTable(table)) = parse("CREATE TABLE IF NOT EXISTS t (a INT) PARTITIONED BY (b STRING)").map(|s| s.kind) else {
         panic!("hive's form")
     };
@@ -576,6 +587,7 @@ fn create_table() {
         assert!(kind(sql).contains("query: Some"), "{sql}: {}", kind(sql));
     }
     for (sql, part) in [
+        ("SELECT TOP 5 PERCENT a FROM t", "write LIMIT"),
         ("CREATE TABLE t", "has no columns"),
         ("CREATE TABLE t (a INT, A STRING)", "there twice"),
         ("CREATE TABLE t (a INT) PARTITIONED BY (b)", "PARTITIONED BY names the column b"),
