@@ -412,7 +412,9 @@ fn long_statements() {
     let values =
         format!("INSERT INTO t VALUES (0, 'x', -1){}", (1..30_000).map(|n| format!(", ({n}, 'some text', -{n})")).collect::<String>());
     let list = format!("SELECT * FROM t WHERE a IN (0{})", (1..700_000).map(|n| format!(", {n}")).collect::<String>());
-    for text in [ors, values, list] {
+    let sum = format!("SELECT 1{}", " + 1".repeat(900));
+    let unions = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(900));
+    for text in [ors, values, list, sum, unions] {
         let start = std::time::Instant::now();
         let parsed = std::thread::scope(|scope| {
             let small = std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, || parse(&text).map(drop)).expect("a thread");
