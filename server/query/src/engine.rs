@@ -1,15 +1,30 @@
 //! A statement's way, top to bottom.
+//!
+//! [`Engine::describe`] tells class, schema and parameters and runs nothing; [`Engine::plan`] pins and plans a query, which
+//! [`Engine::stream`] runs as often as asked; [`Engine::run`] runs anything once. Text is parsed by [`crate::statement`], tables are pinned
+//! by [`crate::resolve`], plans made by [`crate::plan`], changes by [`crate::dml`].
 
 use std::pin::Pin as BoxPin;
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use asof_catalog::{Session, Warehouse};
 use asof_storage::{Env, Micros};
-use futures::Stream;
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::sqlparser::ast;
+use futures::{Stream, StreamExt, TryStreamExt};
+use parking_lot::Mutex;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::plan::normalise::{self, Timestamps};
+use crate::plan::parameters::{self, ParameterTypes};
+use crate::plan::{Planner, StatementContext};
+use crate::statement::{self, Kind, Statement};
+use crate::{command, dml, runtime, session};
 
 /// The three classes of statement on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +53,7 @@ pub struct Description {
 pub struct Pin {
     /// The table's folder.
     pub table: String,
-    /// The selector as written, canonical (empty = latest).
+    /// The selector, canonical.
     pub selector: String,
     /// What it resolved to.
     pub version: i64,
@@ -56,6 +71,11 @@ pub struct QueryPlan {
     pub pins: Vec<Pin>,
     /// The moment `now()` stands for.
     pub now: Micros,
+    logical: LogicalPlan,
+    state: SessionState,
+    /// The first run's physical plan: made while planning, so that files that are gone are told then. It keeps state of its run
+    /// (dynamic filters), so each run takes its own.
+    physical: Arc<Mutex<Option<Arc<dyn ExecutionPlan>>>>,
 }
 
 /// What running a statement gave.
@@ -63,8 +83,22 @@ pub struct QueryPlan {
 pub struct Outcome {
     /// Rows changed; `None` = unknown or not applicable.
     pub count: Option<i64>,
-    /// Rows of a command, with their schema.
+    /// Rows of a query or command, with their schema.
     pub rows: Option<(SchemaRef, Vec<RecordBatch>)>,
+}
+
+impl Outcome {
+    /// Done, with nothing to count.
+    #[must_use]
+    pub fn done() -> Self {
+        Self { count: None, rows: None }
+    }
+
+    /// So many rows changed.
+    #[must_use]
+    pub fn counted(count: i64) -> Self {
+        Self { count: Some(count), rows: None }
+    }
 }
 
 /// Limits and folders of an engine.
@@ -81,23 +115,56 @@ pub struct EngineConfig {
 /// Plans and runs statements.
 #[derive(Debug)]
 pub struct Engine {
-    _warehouse: Arc<Warehouse>,
+    warehouse: Arc<Warehouse>,
+    env: Env,
+    base: SessionState,
 }
 
-#[allow(unused_variables, missing_docs, clippy::unused_async, clippy::todo)]
 impl Engine {
-    pub fn new(warehouse: Arc<Warehouse>, env: Env, config: EngineConfig) -> Result<Self> {
-        todo!()
+    /// Over a warehouse.
+    ///
+    /// # Errors
+    /// When the spill folder cannot be used.
+    pub fn new(warehouse: Arc<Warehouse>, env: Env, config: &EngineConfig) -> Result<Self> {
+        let base = runtime::base_state(&warehouse, config)?;
+        Ok(Self { warehouse, env, base })
     }
+
+    /// The tables.
+    #[must_use]
     pub fn warehouse(&self) -> &Arc<Warehouse> {
-        todo!()
+        &self.warehouse
     }
+
     /// Class, schema and parameters; never runs anything. Resolves tables (to know the schema).
+    ///
+    /// # Errors
+    /// Whatever parsing, naming and planning find.
     pub async fn describe(&self, session: &Arc<Session>, sql: &str) -> Result<Description> {
-        todo!()
+        let statement = statement::parse(sql)?;
+        let ctx = self.context(session, None, &[], None);
+        let mut types = ParameterTypes::of_selectors(&statement);
+        let class = class(&statement.kind);
+        let schema = match class {
+            StatementClass::Query => {
+                let (plan, ..) = self.logical(&ctx, &statement).await?;
+                types.of_plan(&plan)?;
+                normalise::schema(plan.schema().as_arrow(), timestamps(session))
+            }
+            StatementClass::CommandWithRows => dml::restore::result_schema(),
+            StatementClass::Update => {
+                dml::parameters(&ctx, &statement, &mut types).await?;
+                Arc::new(Schema::empty())
+            }
+        };
+        Ok(Description { class, schema, parameters: types.schema(statement.parameters) })
     }
-    /// Plan a query. `parameters`: one row, a column for each parameter, cast by position. `pins` (from a ticket) win over
+
+    /// Plan a query. `parameters`: one row, a column for each parameter, by position. `pins` (from a ticket) win over
     /// resolution, as does `now`.
+    ///
+    /// # Errors
+    /// Whatever parsing, naming and planning find; a statement that is no query.
     pub async fn plan(
         &self,
         session: &Arc<Session>,
@@ -106,14 +173,134 @@ impl Engine {
         pins: &[Pin],
         now: Option<Micros>,
     ) -> Result<QueryPlan> {
-        todo!()
+        let statement = statement::parse(sql)?;
+        if class(&statement.kind) != StatementClass::Query {
+            return Err(Error::Internal("a statement that writes was planned as a query".to_owned()));
+        }
+        let values = parameters::values(parameters, statement.parameters)?;
+        let ctx = self.context(session, Some(values), pins, now);
+        self.pinned(&ctx, &statement).await
     }
+
     /// Run a planned query. Call it on the CPU runtime and poll it there.
-    pub fn stream(&self, plan: &QueryPlan) -> Result<BatchStream> {
-        todo!()
+    ///
+    /// # Errors
+    /// When it cannot be made executable (again).
+    pub async fn stream(&self, plan: &QueryPlan) -> Result<BatchStream> {
+        let taken = plan.physical.lock().take();
+        let physical = match taken {
+            Some(physical) => physical,
+            None => plan.state.create_physical_plan(&plan.logical).await?,
+        };
+        let schema = Arc::clone(&plan.schema);
+        let batches = execute_stream(physical, plan.state.task_ctx())?;
+        Ok(Box::pin(batches.map(move |batch| normalise::batch(&batch?, &schema))))
     }
+
     /// Run a statement of any class once: an update, a command; a query's rows are collected (tests, small results).
+    ///
+    /// # Errors
+    /// Whatever the statement meets.
     pub async fn run(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>) -> Result<Outcome> {
-        todo!()
+        let statement = statement::parse(sql)?;
+        let values = parameters::values(parameters, statement.parameters)?;
+        let ctx = self.context(session, Some(values), &[], None);
+        match class(&statement.kind) {
+            StatementClass::Query => {
+                let plan = self.pinned(&ctx, &statement).await?;
+                let batches = self.stream(&plan).await?.try_collect().await?;
+                Ok(Outcome { count: None, rows: Some((plan.schema, batches)) })
+            }
+            _ if session::is_setting(&statement.kind) => session::apply(&ctx, &statement).await,
+            _ => dml::run(&ctx, &statement).await,
+        }
+    }
+
+    fn context(
+        &self,
+        session: &Arc<Session>,
+        parameters: Option<Vec<datafusion::scalar::ScalarValue>>,
+        pins: &[Pin],
+        now: Option<Micros>,
+    ) -> StatementContext {
+        StatementContext {
+            warehouse: Arc::clone(&self.warehouse),
+            session: Arc::clone(session),
+            env: self.env.clone(),
+            now: now.unwrap_or_else(|| self.env.clock.now()),
+            parameters,
+            pins: pins.to_vec(),
+            base: self.base.clone(),
+        }
+    }
+
+    async fn pinned(&self, ctx: &StatementContext, statement: &Statement) -> Result<QueryPlan> {
+        let (logical, planner, pins) = self.logical(ctx, statement).await?;
+        let schema = normalise::schema(logical.schema().as_arrow(), timestamps(&ctx.session));
+        let physical = Arc::new(Mutex::new(Some(planner.physical(&logical).await?)));
+        Ok(QueryPlan { schema, pins, now: ctx.now, logical, state: planner.state().clone(), physical })
+    }
+
+    /// The plan of a query or of a command that only looks.
+    async fn logical(&self, ctx: &StatementContext, statement: &Statement) -> Result<(LogicalPlan, Planner, Vec<Pin>)> {
+        if let Some(rows) = command::rows(ctx, statement).await? {
+            let provider = provider_as_source(Arc::new(MemTable::try_new(rows.schema(), vec![vec![rows]])?));
+            let plan = LogicalPlanBuilder::scan("result", provider, None)?.build()?;
+            return Ok((plan, Planner::new(ctx, vec![]), vec![]));
+        }
+        let (planner, pins) = Planner::resolve(ctx, statement).await?;
+        let plan = match &statement.kind {
+            Kind::Query(query) => planner.logical(query).await?,
+            Kind::Explain { analyze, verbose, query } => {
+                planner.with_values(planner.statement(explain(*analyze, *verbose, query)).await?)?
+            }
+            _ => return Err(Error::Internal("no query and no command".to_owned())),
+        };
+        Ok((plan, planner, pins))
+    }
+}
+
+fn timestamps(session: &Session) -> Timestamps {
+    session.get("timestamps").map(|v| Timestamps::from_setting(&v)).unwrap_or_default()
+}
+
+fn explain(analyze: bool, verbose: bool, query: &ast::Query) -> ast::Statement {
+    ast::Statement::Explain {
+        describe_alias: ast::DescribeAlias::Explain,
+        analyze,
+        verbose,
+        query_plan: false,
+        estimate: false,
+        statement: Box::new(ast::Statement::Query(Box::new(query.clone()))),
+        format: None,
+        options: None,
+    }
+}
+
+fn class(kind: &Kind) -> StatementClass {
+    match kind {
+        Kind::Query(_)
+        | Kind::Explain { .. }
+        | Kind::Describe
+        | Kind::DescribeHistory { .. }
+        | Kind::ShowCatalogs
+        | Kind::ShowSchemas { .. }
+        | Kind::ShowTables { .. }
+        | Kind::ShowViews { .. }
+        | Kind::ShowColumns
+        | Kind::ShowSetting(_) => StatementClass::Query,
+        Kind::Restore { .. } => StatementClass::CommandWithRows,
+        Kind::Set { .. }
+        | Kind::Reset(_)
+        | Kind::Use { .. }
+        | Kind::CreateTemporaryView { .. }
+        | Kind::DropView { .. }
+        | Kind::CreateSchema { .. }
+        | Kind::DropSchema { .. }
+        | Kind::CreateTable(_)
+        | Kind::DropTable { .. }
+        | Kind::Insert { .. }
+        | Kind::Delete { .. }
+        | Kind::Update { .. } => StatementClass::Update,
     }
 }

@@ -15,6 +15,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 mod calendar;
 pub mod instant;
+mod map;
 mod pattern;
 mod scalar;
 #[cfg(test)]
@@ -52,5 +53,9 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
 
 /// Our own.
 fn ours() -> Vec<Arc<ScalarUDF>> {
-    [timestamp::functions(), calendar::functions(), text::functions()].into_iter().flatten().map(|f| Arc::new(ScalarUDF::from(f))).collect()
+    [timestamp::functions(), calendar::functions(), text::functions(), map::functions()]
+        .into_iter()
+        .flatten()
+        .map(|f| Arc::new(ScalarUDF::from(f)))
+        .collect()
 }

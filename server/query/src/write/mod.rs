@@ -65,12 +65,9 @@ pub struct Target {
 
 impl Target {
     /// A table at one version.
-    ///
-    /// # Errors
-    /// `Unsupported` naming a column whose type asof cannot write.
-    pub fn of(table: &dyn TableFormat, snapshot: &Snapshot, env: &Env) -> Result<Self> {
-        layout::file_schema(&snapshot.schema, &snapshot.partition_columns, snapshot.column_mapping)?;
-        Ok(Self {
+    #[must_use]
+    pub fn of(table: &dyn TableFormat, snapshot: &Snapshot, env: &Env) -> Self {
+        Self {
             name: table.name().to_owned(),
             store: table.store().clone(),
             schema: Arc::clone(&snapshot.schema),
@@ -79,7 +76,7 @@ impl Target {
             properties: snapshot.properties.clone(),
             env: env.clone(),
             folder: "",
-        })
+        }
     }
 
     fn property(&self, name: &str) -> Option<&str> {
