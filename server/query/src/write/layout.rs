@@ -92,10 +92,11 @@ fn unwritable(column: &str, data_type: &DataType) -> Error {
     }
 }
 
-/// The same type with every field nullable at every level (except a map's keys): what rows look like before NOT NULL is checked.
+/// The same type with every field nullable at every level (except a map's keys) and without metadata: what rows look like before NOT NULL
+/// is checked, and the types that scans present.
 #[must_use]
 pub(crate) fn relaxed(field: &Field) -> FieldRef {
-    Arc::new(field.clone().with_data_type(relaxed_type(field.data_type())).with_nullable(true))
+    Arc::new(Field::new(field.name(), relaxed_type(field.data_type()), true))
 }
 
 fn relaxed_type(data_type: &DataType) -> DataType {
@@ -105,13 +106,13 @@ fn relaxed_type(data_type: &DataType) -> DataType {
         DataType::Map(entries, sorted) => {
             let pair = match entries.data_type() {
                 DataType::Struct(pair) => pair.iter().enumerate().map(|(i, f)| match i {
-                    0 => Arc::new(f.as_ref().clone().with_data_type(relaxed_type(f.data_type()))),
+                    0 => Arc::new(Field::new(f.name(), relaxed_type(f.data_type()), false)),
                     _ => relaxed(f),
                 }),
                 _ => return data_type.clone(),
             };
             let pair = DataType::Struct(pair.collect());
-            DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(pair)), *sorted)
+            DataType::Map(Arc::new(Field::new(entries.name(), pair, false)), *sorted)
         }
         other => other.clone(),
     }
