@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use asof_storage::snapshot::FormatSnapshot;
 use asof_storage::transaction::NewMetadata;
 use asof_storage::{Change, ReadSet};
@@ -32,7 +32,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
     let given = given_columns(&target, insert.columns)?;
     let (planner, pins) = base.planner(ctx, statement).await?;
-    let source = with_defaults(insert.source, &target, &given)?;
+    let source = with_typed_values(insert.source, &target, &given)?;
     let plan = planner.physical(&planner.logical(&source).await?).await?;
     let origins = origins(&target, &given, !insert.columns.is_empty(), &plan.schema())?;
     let rules = Rules::new(&planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
@@ -116,16 +116,41 @@ fn origins(target: &Target, given: &[usize], named: bool, source: &Schema) -> Re
     Ok((0..target.schema.fields().len()).map(origin).collect())
 }
 
-/// The source with the word DEFAULT in VALUES replaced by the column's default.
-fn with_defaults(source: &ast::Query, target: &Target, given: &[usize]) -> Result<ast::Query> {
+/// The source with the word DEFAULT in VALUES replaced by the column's default, and with the strings among other values of a column of
+/// dates or times read as such: VALUES wants one type in each column.
+fn with_typed_values(source: &ast::Query, target: &Target, given: &[usize]) -> Result<ast::Query> {
     let mut source = source.clone();
     let ast::SetExpr::Values(values) = source.body.as_mut() else { return Ok(source) };
-    for row in &mut values.rows {
-        for (value, column) in row.iter_mut().zip(given) {
-            if is_default(value) {
-                *value = default_value(target.schema.field(*column))?;
+    for (at, column) in given.iter().enumerate() {
+        let field = target.schema.field(*column);
+        let mut cells: Vec<&mut ast::Expr> = values.rows.iter_mut().filter_map(|row| row.get_mut(at)).collect();
+        for cell in cells.iter_mut().filter(|cell| is_default(cell)) {
+            **cell = default_value(field)?;
+        }
+        let mixed = cells.iter().any(|cell| is_text(cell)) && cells.iter().any(|cell| !is_text(cell) && !is_null(cell));
+        if let (true, Some(data_type)) = (mixed, time_type(field.data_type())) {
+            for cell in cells.into_iter().filter(|cell| is_text(cell)) {
+                let expr = Box::new(cell.clone());
+                *cell = ast::Expr::Cast { kind: ast::CastKind::Cast, expr, data_type: data_type.clone(), array: false, format: None };
             }
         }
     }
     Ok(source)
+}
+
+fn is_text(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Value(value) if matches!(value.value, ast::Value::SingleQuotedString(_)))
+}
+
+fn is_null(value: &ast::Expr) -> bool {
+    matches!(value, ast::Expr::Value(value) if matches!(value.value, ast::Value::Null))
+}
+
+fn time_type(column: &DataType) -> Option<ast::DataType> {
+    match column {
+        DataType::Date32 => Some(ast::DataType::Date),
+        DataType::Timestamp(_, Some(_)) => Some(ast::DataType::Timestamp(None, ast::TimezoneInfo::None)),
+        DataType::Timestamp(_, None) => Some(ast::DataType::TimestampNtz(None)),
+        _ => None,
+    }
 }
