@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use super::actions::CommitFile;
@@ -22,7 +23,7 @@ type Key = (u64, Version);
 /// Parsed commit files. The weight is a guess of the memory they take: text and about as much again.
 pub static COMMITS: LazyLock<Cache<Key, Arc<CommitFile>>> = LazyLock::new(|| {
     let weight = |_: &Key, c: &Arc<CommitFile>| u32::try_from(2 * c.bytes + 512).unwrap_or(u32::MAX);
-    Cache::builder().max_capacity(COMMIT_BYTES).weigher(weight).build()
+    Cache::builder().max_capacity(COMMIT_BYTES).eviction_policy(EvictionPolicy::lru()).weigher(weight).build()
 });
 
 /// An index, and whether its files were found to be there and inside the table.
@@ -35,7 +36,7 @@ pub struct KnownIndex {
 /// Indexes of versions. Chunks shared between versions weigh in each.
 pub static INDEXES: LazyLock<Cache<Key, KnownIndex>> = LazyLock::new(|| {
     let weight = |_: &Key, k: &KnownIndex| u32::try_from(k.index.bytes() + 512).unwrap_or(u32::MAX);
-    Cache::builder().max_capacity(INDEX_BYTES).weigher(weight).build()
+    Cache::builder().max_capacity(INDEX_BYTES).eviction_policy(EvictionPolicy::lru()).weigher(weight).build()
 });
 
 /// A new number for a log's life.

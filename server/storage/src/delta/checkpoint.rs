@@ -28,7 +28,7 @@ impl Inner {
 
     async fn write_checkpoint(&self, version: Version) -> Result<()> {
         let log = self.observe().await?;
-        self.from_scratch(&log, version, |replay| replay.checkpoint()).await?;
+        self.replayed(&log, version, |replay| replay.checkpoint()).await?;
         let path = self.store.child(&format!("{LOG}/{version:020}.checkpoint.parquet"))?;
         let hint = self.store.child(&format!("{LOG}/_last_checkpoint"))?;
         let written = head(&self.store, &path).await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
+use object_store::ObjectMeta;
 use object_store::path::Path;
 
 use super::DeltaSnapshot;
@@ -27,28 +28,47 @@ const PROBES: Version = 10;
 const READS: usize = 16;
 
 impl Inner {
-    /// The log as it is now: one look at the newest known commit file and the one after it, and a listing only when they say so.
+    /// The log as it is now: one look at the newest known commit file and the one after it, and a listing only when they say so. Statements that
+    /// find nothing new do not wait for each other.
     pub(super) async fn observe(&self) -> Result<Arc<Listing>> {
+        let seen = self.log.lock().await.clone();
+        if let Some(log) = seen
+            && let Ends::Same = self.look(&log).await?
+        {
+            return Ok(log);
+        }
         let mut known = self.log.lock().await;
-        if let Some(log) = known.as_ref() {
-            let next = commit_path(&self.store, log.latest() + 1)?;
-            let (last, next) = futures::try_join!(head(&self.store, &log.last().meta.location), head(&self.store, &next))?;
-            if last.as_ref() == Some(&log.last().meta) {
-                let Some(mut meta) = next else {
-                    return Ok(Arc::clone(log));
-                };
-                let mut grown = log.as_ref().clone();
-                while grown.latest() - grown.listed_at < PROBES {
-                    grown.push(grown.latest() + 1, meta);
-                    match head(&self.store, &commit_path(&self.store, grown.latest() + 1)?).await? {
-                        Some(next) => meta = next,
-                        None => return Ok(Arc::clone(known.insert(Arc::new(grown)))),
-                    }
-                }
-                return self.list(&mut known, log_incarnation(&grown)).await;
+        let Some(log) = known.clone() else {
+            return self.list(&mut known, new_incarnation()).await;
+        };
+        match self.look(&log).await? {
+            Ends::Same => Ok(log),
+            Ends::Gone => self.list(&mut known, new_incarnation()).await,
+            Ends::Grown(meta) => self.follow(&mut known, &log, meta).await,
+        }
+    }
+
+    async fn look(&self, log: &Listing) -> Result<Ends> {
+        let next = commit_path(&self.store, log.latest() + 1)?;
+        let (last, next) = futures::try_join!(head(&self.store, &log.last().meta.location), head(&self.store, &next))?;
+        Ok(match next {
+            _ if last.as_ref() != Some(&log.last().meta) => Ends::Gone,
+            Some(meta) => Ends::Grown(meta),
+            None => Ends::Same,
+        })
+    }
+
+    /// Takes up new commits one by one, the first of which is given.
+    async fn follow(&self, known: &mut Option<Arc<Listing>>, log: &Listing, mut meta: ObjectMeta) -> Result<Arc<Listing>> {
+        let mut grown = log.clone();
+        while grown.latest() - grown.listed_at < PROBES {
+            grown.push(grown.latest() + 1, meta);
+            match head(&self.store, &commit_path(&self.store, grown.latest() + 1)?).await? {
+                Some(next) => meta = next,
+                None => return Ok(Arc::clone(known.insert(Arc::new(grown)))),
             }
         }
-        self.list(&mut known, new_incarnation()).await
+        self.list(known, log.incarnation).await
     }
 
     async fn list(&self, known: &mut Option<Arc<Listing>>, incarnation: u64) -> Result<Arc<Listing>> {
@@ -100,7 +120,7 @@ impl Inner {
         }
         let (protocol, metadata) = match self.heads_by_steps(log, version).await {
             Some(heads) => heads,
-            None => self.from_scratch(log, version, |replay| replay.heads()).await?,
+            None => self.replayed(log, version, |replay| replay.heads()).await?,
         };
         let snapshot = Arc::new(self.build_snapshot(log, version, protocol, metadata).await?);
         self.snapshots.lock().put(log.incarnation, Arc::clone(&snapshot));
@@ -162,7 +182,7 @@ impl Inner {
     }
 
     /// Asks the kernel's replay of a version. Falls back behind checkpoints that cannot be read.
-    pub(super) async fn from_scratch<T, F>(&self, log: &Arc<Listing>, version: Version, ask: F) -> Result<T>
+    pub(super) async fn replayed<T, F>(&self, log: &Arc<Listing>, version: Version, ask: F) -> Result<T>
     where
         T: Send + 'static,
         F: Fn(&Replay) -> Result<T, Failure> + Send + Sync + 'static,
@@ -265,7 +285,7 @@ impl Inner {
             Some(index) => index,
             None => {
                 let shape = Arc::clone(&delta.shape);
-                self.from_scratch(&delta.log, snapshot.version, move |replay| replay.files(&shape)).await?
+                self.replayed(&delta.log, snapshot.version, move |replay| replay.files(&shape)).await?
             }
         };
         let known = KnownIndex { index: Arc::new(index), checked: false };
@@ -305,6 +325,11 @@ impl Inner {
                 }
             }
         }
+        let FormatSnapshot::Delta(delta) = &snapshot.format;
+        if self.store.url.scheme() != "file" && snapshot.version == delta.log.latest() {
+            // Far away each look costs, and nobody lawfully removes files of the latest version: the scan tells what is gone.
+            return Ok(());
+        }
         let gone = self.store.missing(paths).await?;
         if gone.is_empty() {
             return Ok(());
@@ -320,6 +345,11 @@ impl Inner {
 /// Gone files named in one error.
 const MOST_NAMED: usize = 100;
 
-fn log_incarnation(log: &Listing) -> u64 {
-    log.incarnation
+/// What the end of a log looks like, compared with what is known.
+enum Ends {
+    Same,
+    /// There is one commit more, at least.
+    Grown(ObjectMeta),
+    /// The newest known commit is gone or another: the table was made again, or its log cleaned.
+    Gone,
 }

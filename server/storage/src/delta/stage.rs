@@ -71,10 +71,8 @@ impl Inner {
             delta.as_ref()
         });
         let heads = self.heads(delta, change)?;
-        if let Some(delta) = delta {
-            if let Some(detail) = unwritable(&delta.protocol, &delta.metadata, change) {
-                return Err(self.unsupported(Access::Write, detail));
-            }
+        if let Some(detail) = delta.and_then(|d| unwritable(&d.protocol, &d.metadata, change)) {
+            return Err(self.unsupported(Access::Write, detail));
         }
         if let Some(detail) = unwritable(&heads.after_protocol, &heads.after, change) {
             return Err(self.unsupported(Access::Write, detail));

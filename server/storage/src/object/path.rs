@@ -31,7 +31,7 @@ pub(super) fn resolve(table: &Url, root: &Path, logged: &str) -> Result<Path, Ou
 /// The length of a URL's scheme, when the text starts with one (`file:`, `s3:`); `p=a:b/c` does not.
 fn scheme_length(text: &str) -> Option<usize> {
     let end = text.find(':')?;
-    let scheme = text[..end].as_bytes();
+    let scheme = &text.as_bytes()[..end];
     let letter = scheme.first().is_some_and(u8::is_ascii_alphabetic);
     (letter && scheme.iter().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(b))).then_some(end)
 }

@@ -104,15 +104,11 @@ async fn check_versions(case: &Case, wrong: &mut Vec<String>) {
             Ok(_) if !readable => wrong.push(format!("{here}: read, but should not")),
             Ok((snapshot, rows)) => {
                 let rows = rows.map(Value::from);
-                if let (Some(rows), Some(_)) = (&rows, expected["rows"].as_i64()) {
-                    if *rows != expected["rows"] {
-                        wrong.push(format!("{here}: {rows} rows, not {}", expected["rows"]));
-                    }
+                if let Some(rows) = rows.filter(|r| expected["rows"].is_i64() && *r != expected["rows"]) {
+                    wrong.push(format!("{here}: {rows} rows, not {}", expected["rows"]));
                 }
-                if let Some(ddl) = expected["schema"].as_str() {
-                    if schema(&snapshot) != ddl {
-                        wrong.push(format!("{here}: schema\n  {}\nnot\n  {ddl}", schema(&snapshot)));
-                    }
+                if let Some(ddl) = expected["schema"].as_str().filter(|ddl| *ddl != schema(&snapshot)) {
+                    wrong.push(format!("{here}: schema\n  {}\nnot\n  {ddl}", schema(&snapshot)));
                 }
             }
         }
