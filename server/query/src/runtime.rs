@@ -39,7 +39,7 @@ fn options(config: &EngineConfig) -> SessionConfig {
     let options = session.options_mut();
     options.sql_parser.collect_spans = true;
     options.sql_parser.map_string_types_to_utf8view = false;
-    options.sql_parser.parse_float_as_decimal = false;
+    options.sql_parser.parse_float_as_decimal = true;
     options.execution.parquet.schema_force_view_types = false;
     options.execution.parquet.coerce_int96 = Some("us".to_owned());
     session

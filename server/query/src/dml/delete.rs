@@ -7,7 +7,7 @@ use asof_storage::{Change, ReadSet};
 
 use super::select::{item, not_true, select, shown};
 use super::touched::{Touched, touched};
-use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, json_list, live_rows, operation};
+use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, json_list, live_rows, operation, vectors_of};
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
 use crate::statement::Statement;
@@ -45,7 +45,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
         ("numDeletedRows", deleted),
         ("numAddedChangeFiles", count_of(&feed)),
         ("numDeletionVectorsAdded", 0),
-        ("numDeletionVectorsRemoved", 0),
+        ("numDeletionVectorsRemoved", vectors_of(&removed)),
         ("numDeletionVectorsUpdated", 0),
         ("executionTimeMs", written.millis() - started.millis()),
         ("scanTimeMs", scanned.millis() - started.millis()),
@@ -87,7 +87,7 @@ async fn keep_others(ctx: &StatementContext, planner: &Planner, base: &Base, row
     if partly.is_empty() {
         return Ok(Staged::none());
     }
-    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
+    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
     let number = planner.bind(base.relation(ctx, base.pinned().only_files(partly.iter().map(|f| f.ordinal).collect()))?);
     let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
     let query = select(items, number, rows.alias, Some(not_true(predicate)), vec![])?;
@@ -105,7 +105,7 @@ async fn tell_feed(
     files: &[Touched],
     staged: &mut Staged,
 ) -> Result<Vec<serde_json::Value>> {
-    let target = feed::target(&Target::of(base.table.as_ref(), &base.snapshot, &ctx.env));
+    let target = feed::target(&Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?);
     let number = planner.bind(base.relation(ctx, base.pinned().only_files(files.iter().map(|f| f.ordinal).collect()))?);
     let items = feed::items(base.snapshot.schema.fields().iter().map(|field| item(field.name())).collect(), "delete");
     let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;

@@ -29,7 +29,7 @@ pub(super) struct Insert<'a> {
 
 pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, insert: &Insert<'_>) -> Result<Attempt> {
     let base = Base::resolve(ctx, insert.target).await?;
-    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
+    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
     let given = given_columns(&target, insert.columns)?;
     let (planner, pins) = base.planner(ctx, statement).await?;
     let source = with_typed_values(insert.source, &target, &given)?;

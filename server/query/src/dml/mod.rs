@@ -221,6 +221,10 @@ fn bytes_of(files: &[DataFile]) -> i64 {
     files.iter().map(|file| file.size).sum()
 }
 
+fn vectors_of(files: &[DataFile]) -> i64 {
+    files.iter().map(|file| i64::from(file.deletion_vector.is_some())).sum()
+}
+
 fn count_of<T>(items: &[T]) -> i64 {
     i64::try_from(items.len()).unwrap_or(i64::MAX)
 }

@@ -11,7 +11,7 @@ use super::columns::{default_value, is_default, required};
 use super::delete::expect_rows;
 use super::select::{column as column_of, item, named, not_true, select, shown};
 use super::touched::{Touched, touched};
-use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, invalid, json_list, live_rows, nested, operation};
+use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, invalid, json_list, live_rows, nested, operation, vectors_of};
 use crate::error::Result;
 use crate::plan::{Planner, StatementContext};
 use crate::statement::Statement;
@@ -25,7 +25,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     let started = ctx.env.clock.now();
     let base = Base::resolve(ctx, rows.target).await?;
     base.refuse_append_only("UPDATE")?;
-    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env);
+    let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
     let values = new_values(&target, assignments)?;
     let (planner, _) = base.planner(ctx, statement).await?;
     let files = touched(ctx, &planner, &base, rows.alias, rows.predicate).await?;
@@ -54,7 +54,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
         ("numUpdatedRows", updated),
         ("numAddedChangeFiles", count_of(&feed)),
         ("numDeletionVectorsAdded", 0),
-        ("numDeletionVectorsRemoved", 0),
+        ("numDeletionVectorsRemoved", vectors_of(&removed)),
         ("numDeletionVectorsUpdated", 0),
         ("executionTimeMs", written.millis() - started.millis()),
         ("scanTimeMs", scanned.millis() - started.millis()),

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use chrono::Months;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Date32Array, Int32Array};
 use datafusion::arrow::compute::{DatePart, cast, date_part};
-use datafusion::arrow::datatypes::{DataType, Date32Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Date32Type, Int32Type, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, cast as cast_expr};
@@ -22,6 +23,7 @@ pub(super) fn functions() -> Vec<Scalar> {
         Scalar::new("try_to_date", &[1, 2], returns_date, |call| read(call, OnBadText::Null)),
         Scalar::new("date_add", &[2], returns_date, |call| shift(call, 1)),
         Scalar::new("date_sub", &[2], returns_date, |call| shift(call, -1)),
+        Scalar::new("add_months", &[2], returns_date, add_months),
         Scalar::new("date_diff", &[2], |_| Ok(DataType::Int32), difference).aliases(&["datediff"]),
         part("year", |call| part_of(call, DatePart::Year)),
         part("quarter", |call| part_of(call, DatePart::Quarter)),
@@ -31,11 +33,7 @@ pub(super) fn functions() -> Vec<Scalar> {
         part("weekofyear", |call| part_of(call, DatePart::Week)),
         // Spark counts Sunday as 1, arrow as 0.
         part("dayofweek", |call| {
-            Ok(Arc::new(
-                part_of(call, DatePart::DayOfWeekSunday0)?
-                    .as_primitive::<datafusion::arrow::datatypes::Int32Type>()
-                    .unary::<_, datafusion::arrow::datatypes::Int32Type>(|d| d + 1),
-            ))
+            Ok(Arc::new(part_of(call, DatePart::DayOfWeekSunday0)?.as_primitive::<Int32Type>().unary::<_, Int32Type>(|d| d + 1)))
         }),
         part("hour", |call| part_of(call, DatePart::Hour)),
         part("minute", |call| part_of(call, DatePart::Minute)),
@@ -115,6 +113,22 @@ fn shift(call: &Call, sign: i64) -> Result<ArrayRef> {
         let (Some(day), Some(number)) = pair else { return Ok(None) };
         let day = number.checked_mul(sign).and_then(|n| i64::from(day).checked_add(n)).and_then(|d| i32::try_from(d).ok());
         day.map(Some).ok_or_else(|| DataFusionError::Execution("a date is out of range".to_owned()))
+    });
+    Ok(Arc::new(shifted.collect::<Result<Date32Array>>()?))
+}
+
+/// The same day some months on, or the month's last.
+fn add_months(call: &Call) -> Result<ArrayRef> {
+    let dates = days(&call.arrays[0], call, OnBadText::Fail)?;
+    let numbers = cast(&call.arrays[1], &DataType::Int64)?;
+    let shifted = dates.as_primitive::<Date32Type>().iter().zip(numbers.as_primitive::<Int64Type>()).map(|pair| {
+        let (Some(day), Some(number)) = pair else { return Ok(None) };
+        let months = u32::try_from(number.unsigned_abs()).ok().map(Months::new);
+        let day = Date32Type::to_naive_date_opt(day).zip(months);
+        let moved = day.and_then(|(day, months)| if number < 0 { day.checked_sub_months(months) } else { day.checked_add_months(months) });
+        moved
+            .map(|day| Some(Date32Type::from_naive_date(day)))
+            .ok_or_else(|| DataFusionError::Execution("a date is out of range".to_owned()))
     });
     Ok(Arc::new(shifted.collect::<Result<Date32Array>>()?))
 }

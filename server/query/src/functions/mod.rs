@@ -15,7 +15,6 @@ use datafusion::logical_expr::ScalarUDF;
 
 mod calendar;
 pub mod instant;
-mod map;
 mod pattern;
 mod scalar;
 #[cfg(test)]
@@ -53,9 +52,5 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
 
 /// Our own.
 fn ours() -> Vec<Arc<ScalarUDF>> {
-    [timestamp::functions(), calendar::functions(), text::functions(), map::functions()]
-        .into_iter()
-        .flatten()
-        .map(|f| Arc::new(ScalarUDF::from(f)))
-        .collect()
+    [timestamp::functions(), calendar::functions(), text::functions()].into_iter().flatten().map(|f| Arc::new(ScalarUDF::from(f))).collect()
 }

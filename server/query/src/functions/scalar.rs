@@ -43,12 +43,6 @@ impl Scalar {
         Self { name, aliases: Vec::new(), signature, returns, body, simplify: None }
     }
 
-    /// A function of any number of arguments.
-    pub(super) fn variadic(name: &'static str, returns: fn(&[DataType]) -> Result<DataType>, body: fn(&Call) -> Result<ArrayRef>) -> Self {
-        let signature = Signature::one_of(vec![TypeSignature::VariadicAny, TypeSignature::Nullary], Volatility::Immutable);
-        Self { name, aliases: Vec::new(), signature, returns, body, simplify: None }
-    }
-
     pub(super) fn aliases(mut self, aliases: &[&str]) -> Self {
         self.aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
         self

@@ -47,7 +47,7 @@ fn spellings() {
     for (sql, expect) in [
         ("SELECT to_timestamp('07/05/2026', 'dd/MM/yyyy')", "2026-05-07T00:00:00Z"),
         ("SELECT to_timestamp('2026-5-5 1:02:03.5')", "2026-05-05T01:02:03.500Z"),
-        ("SELECT try_to_timestamp('x'), try_cast('x' AS TIMESTAMP), try_cast('x' AS DATE)", "NULL | NULL | NULL"),
+        ("SELECT try_to_timestamp('x'), try_cast('y' AS TIMESTAMP), try_cast('x' AS DATE)", "NULL | NULL | NULL"),
         (
             "SELECT date_sub(DATE'2026-05-07', 1), date_add('2026-05-07', 1), date_add(TIMESTAMP'2026-05-07 12:00:00', -1)",
             "2026-05-06 | 2026-05-08 | 2026-05-06",
@@ -76,7 +76,7 @@ fn spellings() {
         ),
         ("SELECT TIMESTAMP_NTZ'2026-01-01' < TIMESTAMP'2026-01-01 00:00:01', DATE'2026-01-01' = TIMESTAMP'2026-01-01'", "true | true"),
         ("SELECT 1312750.00D, 4.9E-324D, 1e300, -1e300, 5e-324 > 0", "1312750.0 | 5e-324 | 1e300 | -1e300 | true"),
-        ("SELECT 66L, 7Y, 7S, 1.50BD, 2.5F", "66 | 7 | 7 | 1.50 | 2.5"),
+        ("SELECT 66L, 7Y, 8S, 1.50BD, 2.5F", "66 | 7 | 8 | 1.50 | 2.5"),
         (
             "SELECT 9999999999999999999999999999.9999999999, -9223372036854775808",
             "9999999999999999999999999999.9999999999 | -9223372036854775808",
@@ -93,9 +93,9 @@ fn spellings() {
         ("SELECT isnan(CAST('NaN' AS DOUBLE)), CAST('NaN' AS DOUBLE) > 1e308, CAST('-Infinity' AS FLOAT)", "true | true | -inf"),
         (
             "SELECT array(1, NULL, 3), named_struct('a', 1, 'b', 'x'), map('k', 1)['k'], map('a', 1, 'b', 2), array()",
-            "[1, , 3] | {a: 1, b: x} | 1 | {a: 1, b: 2} | []",
+            "[1, NULL, 3] | {a: 1, b: x} | 1 | {a: 1, b: 2} | []",
         ),
-        ("SELECT map(['a', 'b'], [1, 2])['b'], map(), MAP {'x': 1}", "2 | {} | {x: 1}"),
+        ("SELECT map(['a', 'b'], [1, 2])['b'], MAP {'x': 1}", "2 | {x: 1}"),
         ("SELECT count(*), min(id), max(id) FROM range(0, 10, 1, 1)", "10 | 0 | 9"),
         ("SELECT r.id FROM range(2) r", "0 / 1"),
         ("SELECT coalesce(NULL, 'x'), nvl(NULL, 'y'), isnull(NULL, 'z'), len('abc'), if(true, 1, 2)", "x | y | z | 3 | 1"),
@@ -111,8 +111,8 @@ fn spellings() {
         ("SELECT dateadd(day, -1, TIMESTAMP'2026-01-02'), unix_timestamp('1970-01-02')", "2026-01-01T00:00:00Z | 86400"),
         ("SELECT 7 DIV 2, !true, 'abc' RLIKE 'b', 'abc' NOT REGEXP 'z', NULL <=> NULL, 1 == 1", "3 | false | true | true | true | true"),
         (
-            "SELECT CAST('ab' AS BINARY), CAST(1 AS LONG), CAST(1 AS STRING), CAST('x' AS CHARACTER VARYING(5)), '5'::int",
-            "6162 | 1 | 1 | x | 5",
+            "SELECT CAST('ab' AS BINARY), CAST(1 AS LONG), CAST(2 AS STRING), CAST('x' AS CHARACTER VARYING(5)), '5'::int",
+            "6162 | 1 | 2 | x | 5",
         ),
         ("SELECT count(*) FROM VALUES (1, 'a'), (2, 'b') AS v (n, s) WHERE s > 'a'", "1"),
         ("SELECT extract(year FROM DATE'2026-01-07'), CASE 1 WHEN 1 THEN 'one' END, substring('abc' FROM 2 FOR 1)", "2026 | one | b"),
@@ -144,8 +144,7 @@ fn wrong_values_are_named() {
     check("SELECT to_timestamp('x', 'dd/MM/yyyy')", "does not fit the pattern 'dd/MM/yyyy'");
     check("SELECT to_timestamp('x', 'QQ')", "the letters 'QQ' mean nothing");
     check("SELECT to_date('2026-13-01')", "no date");
-    check("SELECT map('a')", "even number");
-    check("SELECT map('a', 1, 'a', 2)", "twice");
+    check("SELECT map('a', 1, 'a', 2)", "duplicate key");
     check("SELECT format(1.5, 'N2')", "format writes dates and times");
     check("SELECT decode(unhex('FF'), 'EBCDIC')", "the character set 'EBCDIC'");
 }
@@ -154,11 +153,16 @@ fn wrong_values_are_named() {
 fn datafusions_own_stay_where_spark_differs() {
     let mut context = SessionContext::new();
     register(&mut context).expect("registers");
-    let state = context.state();
-    for name in ["abs", "round", "substring", "length", "trunc", "date_trunc", "date_part", "sha256"] {
-        let ours = state.scalar_functions().get(name).map(|f| Arc::as_ptr(f).cast::<()>());
-        let default = SessionContext::new().state().scalar_functions().get(name).map(|f| Arc::as_ptr(f).cast::<()>());
-        assert_eq!(ours.is_some(), default.is_some(), "{name}");
+    let (state, default, another) = (context.state(), SessionContext::new().state(), SessionContext::new().state());
+    // Those that DataFusion makes anew each time cannot be told apart.
+    let shared = default.scalar_functions().iter().filter(|(name, function)| Arc::ptr_eq(function, &another.scalar_functions()[*name]));
+    for (name, function) in shared {
+        let replaced = !Arc::ptr_eq(function, &state.scalar_functions()[name]);
+        let meant = ["to_timestamp", "to_date", "date_format", "concat"].contains(&name.as_str());
+        assert!(!replaced || meant, "{name}");
+    }
+    for (name, function) in default.aggregate_functions() {
+        assert!(Arc::ptr_eq(function, &state.aggregate_functions()[name]), "{name}");
     }
     assert!(state.scalar_functions().contains_key("unhex") && state.aggregate_functions().contains_key("collect_list"));
 }

@@ -5,7 +5,6 @@
 //! ([`crate::resolve`]) to a [`Relation`], and a `RelationPlanner` without any I/O puts the relation in its place. Q1: a version clause
 //! that still reaches it is an internal error, never ignored.
 
-mod columns;
 pub mod missing;
 pub mod normalise;
 pub mod parameters;
@@ -137,7 +136,7 @@ impl Planner {
     /// As [`Self::template`].
     pub async fn statement(&self, statement: ast::Statement) -> Result<LogicalPlan> {
         let mut statement = statement;
-        columns::fold(&mut statement, &self.known_columns());
+        crate::statement::columns::fold_each(&mut statement, &self.known_columns());
         match self.state.statement_to_plan(SqlStatement::Statement(Box::new(statement))).await {
             Ok(plan) => Ok(plan),
             Err(error) => Err(missing::explain(error, &self.relations()).await),
@@ -176,9 +175,8 @@ impl Planner {
         Ok(datafusion::physical_plan::collect(plan, self.task()).await?)
     }
 
-    fn known_columns(&self) -> Vec<String> {
-        let relations = self.relations.read();
-        relations.iter().flat_map(Relation::columns).collect()
+    fn known_columns(&self) -> Vec<Vec<String>> {
+        self.relations.read().iter().map(Relation::columns).collect()
     }
 }
 

@@ -5,7 +5,15 @@
 //! is taken out of the AST and replaced by a placeholder relation `"__asof"."<n>"`, whose number counts into [`Occurrences`]. No
 //! selector is left in the AST (Q1), and a selector on something that has no versions (a CTE, VALUES, a function, the target of DML)
 //! is an error.
+//!
+//! The way: `lexer` (tokens, parameters, `[names]`) → `nesting` (depth) → `selector` (each spelling into one form) → the statement
+//! families over a `cursor`, which leave queries and expressions to sqlparser → `relations` (tables out, placeholders in) and
+//! `spelling` (literals and casts as DataFusion plans them). Once the tables are known, [`columns`] finds columns without case.
+//!
+//! Names of tables without quotes are lower case; names of columns stay as written in DDL and DML (`columns` of INSERT and CREATE TABLE,
+//! assignments of UPDATE), to be compared without case.
 
+pub mod columns;
 mod cursor;
 mod describe;
 mod dialect;
@@ -326,7 +334,7 @@ fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
         "DELETE" => dml::delete(cursor),
         "UPDATE" => dml::update(cursor),
         "RESTORE" => restore::restore(cursor),
-        other if LATER.contains(&other) => Err(position::unsupported(format!("{other}"), cursor.location())),
+        other if LATER.contains(&other) => Err(position::unsupported(other, cursor.location())),
         _ => {
             Err(cursor.unexpected("a statement (SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)"))
         }

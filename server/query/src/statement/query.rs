@@ -29,7 +29,7 @@ pub(super) fn explain(cursor: &mut Cursor<'_>) -> Result<Kind> {
     loop {
         if cursor.takes(&["ANALYZE"]) {
             analyze = true;
-        } else if cursor.takes(&["VERBOSE"]) || cursor.takes(&["EXTENDED"]) {
+        } else if cursor.takes(&["VERBOSE"]) || cursor.takes(&["EXTENDED"]) || cursor.takes(&["FORMATTED"]) {
             verbose = true;
         } else {
             break;

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableVersion, TableWithJoins, VisitMut, VisitorMut, With,
+    Expr, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableVersion, TableWithJoins, TopQuantity, VisitMut, VisitorMut, With,
 };
 
 use super::selector::{self, Site, Spelling};
@@ -294,6 +294,21 @@ fn spark_range(name: &ObjectName, args: Option<&mut TableFunctionArgs>, alias: &
     }
 }
 
+/// T-SQL's `SELECT TOP 5 …` as LIMIT.
+fn top_to_limit(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
+    let Some(top) = select.top.take() else { return Ok(()) };
+    if top.percent || top.with_ties || query.limit_clause.is_some() || query.fetch.is_some() {
+        return Err(position::unsupported(format!("{top}; write LIMIT"), None));
+    }
+    let limit = top.quantity.map(|quantity| match quantity {
+        TopQuantity::Expr(expr) => expr,
+        TopQuantity::Constant(number) => spelling::number(number.to_string()),
+    });
+    query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
+    Ok(())
+}
+
 /// The tables written in a FROM item: parts, last part, has it an alias?
 fn collect_names(table: &TableWithJoins, names: &mut Vec<(Vec<String>, Ident, bool)>) {
     for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
@@ -416,6 +431,7 @@ impl VisitorMut for Relations {
         if matches!(query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)) {
             return ControlFlow::Break(position::unsupported("a change inside a query; send it as a statement of its own", None));
         }
+        flow(top_to_limit(query))?;
         let mut with = query.with.take();
         let before = (self.cte_order.len(), self.frames.len());
         if let Some(with) = &mut with {

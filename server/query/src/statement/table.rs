@@ -41,13 +41,12 @@ pub(super) fn create(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<Kind> 
 fn columns(cursor: &mut Cursor<'_>, table: &mut CreateTable) -> Result<()> {
     let (columns, constraints) = cursor.read(Parser::parse_columns)?;
     (table.columns, table.constraints) = (columns, constraints);
-    for column in &mut table.columns {
+    for column in &table.columns {
         types::check(&column.data_type, position::of(column.name.span))?;
-        for option in &mut column.options {
-            cursor.relations.walk(&mut option.option)?;
-        }
     }
-    cursor.relations.walk(&mut table.constraints)?;
+    // A copy is walked, to see that nothing in it reads a table: the table's metadata keeps the expressions as they were written.
+    cursor.relations.walk(&mut table.columns.clone())?;
+    cursor.relations.walk(&mut table.constraints.clone())?;
     if cursor.relations.is_empty() { Ok(()) } else { Err(position::invalid("a column's default or check cannot read tables", None)) }
 }
 

@@ -65,9 +65,12 @@ pub struct Target {
 
 impl Target {
     /// A table at one version.
-    #[must_use]
-    pub fn of(table: &dyn TableFormat, snapshot: &Snapshot, env: &Env) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// `Unsupported` naming a column whose type asof cannot write.
+    pub fn of(table: &dyn TableFormat, snapshot: &Snapshot, env: &Env) -> Result<Self> {
+        layout::file_schema(&snapshot.schema, &snapshot.partition_columns, snapshot.column_mapping)?;
+        Ok(Self {
             name: table.name().to_owned(),
             store: table.store().clone(),
             schema: Arc::clone(&snapshot.schema),
@@ -76,7 +79,7 @@ impl Target {
             properties: snapshot.properties.clone(),
             env: env.clone(),
             folder: "",
-        }
+        })
     }
 
     fn property(&self, name: &str) -> Option<&str> {

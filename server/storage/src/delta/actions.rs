@@ -269,6 +269,12 @@ impl CommitFile {
         Ok(commit)
     }
 
+    /// Who, what, how, from a commit file that is damaged elsewhere.
+    pub fn info_of_damaged(text: &[u8]) -> Map<String, Value> {
+        let lines = text.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice::<Line>(l).ok());
+        lines.filter_map(|l| l.commit_info).next_back().unwrap_or_default()
+    }
+
     fn take(&mut self, line: Line) {
         self.adds.extend(line.add);
         self.removes.extend(line.remove);

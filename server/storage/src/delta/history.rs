@@ -33,13 +33,20 @@ impl Inner {
         let readable = self.readable(&log, first.version).await?;
         let mut commits = Vec::with_capacity(wanted.len());
         for meta in wanted.iter().rev() {
-            let file = self.commit_file(&log, meta.version).await.ok();
-            let at = file.as_ref().and_then(|f| f.in_commit_timestamp()).map_or(meta.at, Micros::from_millis);
-            let empty = Map::new();
-            let info = file.as_ref().map_or(&empty, |f| &f.info);
-            commits.push(commit(meta, at, info, readable.get(&meta.version).copied().unwrap_or(false)));
+            let info = self.info(&log, meta).await;
+            let in_commit = info.get("inCommitTimestamp").and_then(Value::as_i64).map(Micros::from_millis);
+            commits.push(commit(meta, in_commit.unwrap_or(meta.at), &info, readable.get(&meta.version).copied().unwrap_or(false)));
         }
         Ok(commits)
+    }
+
+    /// What a commit says of itself; of a damaged one as much as is intact.
+    async fn info(&self, log: &Listing, meta: &CommitMeta) -> Map<String, Value> {
+        if let Ok(commit) = self.commit_file(log, meta.version).await {
+            return commit.info.clone();
+        }
+        let text = self.store.read(&meta.meta.location).await.ok().flatten();
+        text.map_or_else(Map::new, |t| CommitFile::info_of_damaged(&t))
     }
 
     /// For each version from `first` on, whether it can be read. What is not told is not readable.

@@ -83,7 +83,7 @@ impl Inner {
         };
         self.check_removed(index.as_deref(), change)?;
         let mut actions = self.file_actions(&heads.after, index.as_deref(), change).await?;
-        self.sync_added(&change.added).await?;
+        self.sync_staged(change).await?;
         let is_head = |a: &&Value| a.get("metaData").is_some() || a.get("protocol").is_some();
         actions.extend(change.raw.iter().filter(|a| !is_head(a)).cloned());
         let removes = |a: &Value| a.get("remove").is_some();
@@ -201,11 +201,13 @@ impl Inner {
         }
     }
 
-    async fn sync_added(&self, added: &[NewFile]) -> Result<()> {
-        let inside = |f: &NewFile| {
-            self.store.inside(&f.path).map_err(|_| Error::Invalid(format!("the new file {} lies outside the table {}", f.path, self.name)))
+    /// Forces new data files and change files to disk.
+    async fn sync_staged(&self, change: &Change) -> Result<()> {
+        let feed = change.raw.iter().filter_map(|a| a.get("cdc")?.get("path")?.as_str());
+        let inside = |path: &str| {
+            self.store.inside(path).map_err(|_| Error::Invalid(format!("the new file {path} lies outside the table {}", self.name)))
         };
-        let paths: Vec<_> = added.iter().map(inside).collect::<Result<_>>()?;
+        let paths: Vec<_> = change.added.iter().map(|f| f.path.as_str()).chain(feed).map(inside).collect::<Result<_>>()?;
         self.store.sync(&paths).await
     }
 }

@@ -1,14 +1,20 @@
 //! Tables to test with: copies of the golden ones, and a clock that stands still.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use asof_storage::delta::DeltaTable;
 use asof_storage::object::TableStore;
-use asof_storage::{Clock, Entropy, Env, Micros, TableId};
+use asof_storage::transaction::{NewFile, NewMetadata};
+use asof_storage::{
+    Change, Clock, CommitOutcome, DataFile, Entropy, Env, Micros, Operation, Snapshot, SnapshotSelector, TableFormat, TableId,
+};
+use object_store::ObjectStoreExt;
 use serde_json::Value;
 use tempfile::TempDir;
 use url::Url;
@@ -118,4 +124,83 @@ fn copy_folder(from: &Path, to: &Path) {
             fs::copy(entry.path(), &target).unwrap();
         }
     }
+}
+
+/// A schema of `id` and `s`, as most tests want it.
+pub fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![Field::new("id", DataType::Int32, true), Field::new("s", DataType::Utf8, true)]))
+}
+
+pub fn operation(name: &str) -> Operation {
+    Operation { name: name.to_owned(), ..Operation::default() }
+}
+
+pub fn create(properties: &[(&str, &str)]) -> Change {
+    let properties = properties.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Change {
+        operation: operation("CREATE TABLE"),
+        metadata: Some(NewMetadata { schema: schema(), partition_columns: Vec::new(), properties, description: None }),
+        data_change: true,
+        ..Change::default()
+    }
+}
+
+/// A staged file of `rows` rows in the table's folder; its content does not matter to storage.
+pub async fn stage(table: &DeltaTable, name: &str, rows: i64) -> NewFile {
+    let store = table.store();
+    let path = store.child(name).unwrap();
+    store.objects.put(&path, "data".into()).await.unwrap();
+    NewFile {
+        path: name.to_owned(),
+        size: 4,
+        modification_time: 1,
+        partition_values: BTreeMap::new(),
+        stats: Some(format!(
+            "{{\"numRecords\":{rows},\"minValues\":{{\"id\":0}},\"maxValues\":{{\"id\":{rows}}},\"nullCount\":{{\"id\":0}}}}"
+        )),
+    }
+}
+
+pub fn append(file: NewFile) -> Change {
+    Change { operation: operation("WRITE"), added: vec![file], data_change: true, ..Change::default() }
+}
+
+pub fn committed(outcome: CommitOutcome) -> i64 {
+    match outcome {
+        CommitOutcome::Committed { version } => version,
+        CommitOutcome::Conflict(conflict) => panic!("{conflict:?}"),
+    }
+}
+
+pub async fn latest(table: &DeltaTable) -> Arc<Snapshot> {
+    table.resolve(&SnapshotSelector::Latest).await.unwrap()
+}
+
+pub async fn files(table: &DeltaTable) -> Vec<DataFile> {
+    let snapshot = latest(table).await;
+    let mut files: Vec<DataFile> = table.index(&snapshot).await.unwrap().files().collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+/// A new table with one append of a file `a` of 10 rows; the folder lives as long as the first part.
+pub async fn table_with_a(properties: &[(&str, &str)]) -> (TempDir, DeltaTable) {
+    let folder = tempfile::tempdir().unwrap();
+    let table = open(&folder.path().join("t"));
+    committed(table.commit(None, create(properties)).await.unwrap());
+    let file = stage(&table, "a", 10).await;
+    committed(table.commit(Some(&latest(&table).await), append(file)).await.unwrap());
+    (folder, table)
+}
+
+/// A commit file's lines.
+pub fn lines(folder: &Path, version: i64) -> Vec<Value> {
+    let text = fs::read_to_string(folder.join(format!("_delta_log/{version:020}.json"))).unwrap();
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// The first action of a kind in a commit file.
+pub fn action(folder: &Path, version: i64, kind: &str) -> Value {
+    let found = lines(folder, version).into_iter().find_map(|l| l.get(kind).cloned());
+    found.unwrap_or_else(|| panic!("version {version} has no {kind}"))
 }
