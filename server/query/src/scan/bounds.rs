@@ -18,7 +18,8 @@ use datafusion::common::pruning::PruningStatistics;
 
 use super::columns::{Columns, char_length, is_variant};
 
-/// A cut timestamp is less than this away from the value, in microseconds.
+/// Writers that cut a time before 1970 towards zero leave the least one so many microseconds too late. (The greatest one is raised when
+/// the index is built.)
 const CUT: i64 = 999;
 
 /// The lower or the upper one.
@@ -90,11 +91,10 @@ impl<'a> Bounds<'a> {
             (DataType::Float64, End::Max) => {
                 Arc::new(values.as_primitive::<Float64Type>().unary_opt::<_, Float64Type>(|v| v.is_nan().then_some(v)))
             }
-            (DataType::Timestamp(TimeUnit::Microsecond, zone), _) => {
-                let zone = zone.clone();
-                let moved = |v: i64| if end == End::Min { v.saturating_sub(CUT) } else { v.saturating_add(CUT) };
-                let widened = values.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(moved);
-                Arc::new(widened.with_timezone_opt(zone))
+            (DataType::Timestamp(TimeUnit::Microsecond, zone), End::Min) => {
+                let lower = |v: i64| v.saturating_sub(CUT);
+                let widened = values.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(lower);
+                Arc::new(widened.with_timezone_opt(zone.clone()))
             }
             _ => values,
         })

@@ -1,8 +1,8 @@
 //! A version's columns: as a scan presents them, and where a file keeps them.
 //!
 //! The snapshot's schema carries the format's metadata at every level (ids, physical names). Queries see none of it: DataFusion compares
-//! nested types with their metadata, so two versions of one table, or a literal beside a column, would not fit together. A variant is
-//! presented as its JSON text. DataFusion wants the columns of a file before those that are constant within one, so there are two orders:
+//! nested types with their metadata, so two versions of one table, or a literal beside a column, would not fit together (of columns, the mark
+//! of CHAR(n) stays, see [`super::char`]). A variant is presented as its JSON text. DataFusion wants the columns of a file before those that are constant within one, so there are two orders:
 //! *presented* (the snapshot's, then [`FILE_ORDINAL`]) and *scanned* (file columns, partition columns, `FILE_ORDINAL`).
 
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use asof_storage::snapshot::ColumnMapping;
 use datafusion::datasource::table_schema::TableSchema;
 
 use super::FILE_ORDINAL;
+
+/// Where Spark keeps the declared type of a CHAR(n) or VARCHAR(n) column.
+const CHAR_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
 
 /// The columns of a scan.
 #[derive(Debug)]
@@ -36,15 +39,16 @@ impl Columns {
         let fields = snapshot.schema.fields();
         let partition = |f: &FieldRef| snapshot.partition_columns.contains(f.name());
         let stored: Vec<FieldRef> = fields.iter().filter(|f| !partition(f)).cloned().collect();
+        let column = |f: &FieldRef| Arc::new(marked(f));
         let mut constant: Vec<FieldRef> =
-            snapshot.partition_columns.iter().filter_map(|name| fields.find(name)).map(|(_, f)| Arc::new(present(f))).collect();
-        let mut presented: Vec<FieldRef> = fields.iter().map(|f| Arc::new(present(f))).collect();
+            snapshot.partition_columns.iter().filter_map(|name| fields.find(name)).map(|(_, f)| column(f)).collect();
+        let mut presented: Vec<FieldRef> = fields.iter().map(column).collect();
         if file_ordinal {
             let ordinal = Arc::new(Field::new(FILE_ORDINAL, DataType::UInt32, false));
             constant.push(Arc::clone(&ordinal));
             presented.push(ordinal);
         }
-        let in_files: SchemaRef = Arc::new(Schema::new(stored.iter().map(|f| present(f)).collect::<Vec<_>>()));
+        let in_files: SchemaRef = Arc::new(Schema::new(stored.iter().map(column).collect::<Vec<_>>()));
         let scanned = TableSchema::builder(in_files).with_table_partition_cols(constant).build();
         let order = presented.iter().filter_map(|f| scanned.table_schema().index_of(f.name()).ok()).collect();
         let padded = fields.iter().filter(|f| partition(f)).filter_map(|f| Some((f.name().clone(), char_length(f)?))).collect();
@@ -70,6 +74,12 @@ impl Columns {
     pub(super) fn has_variant(&self) -> bool {
         self.stored.iter().any(|f| holds_variant(f))
     }
+}
+
+/// A column as queries see it: of the format's metadata only CHAR(n) is left, since comparisons depend on it.
+fn marked(field: &FieldRef) -> Field {
+    let mark = field.metadata().get_key_value(CHAR_TYPE).filter(|_| char_length(field).is_some());
+    present(field).with_metadata(mark.map(|(k, v)| (k.clone(), v.clone())).into_iter().collect())
 }
 
 /// A field as queries see it.
@@ -106,7 +116,7 @@ fn holds_variant(field: &Field) -> bool {
 
 /// The n of a CHAR(n) column, whose values may lie unpadded in files.
 pub(super) fn char_length(field: &Field) -> Option<usize> {
-    let declared = field.metadata().get("__CHAR_VARCHAR_TYPE_STRING")?.to_ascii_lowercase();
+    let declared = field.metadata().get(CHAR_TYPE)?.to_ascii_lowercase();
     let inside = declared.strip_prefix("char(")?.strip_suffix(')')?;
     inside.trim().parse().ok()
 }
@@ -128,5 +138,52 @@ pub(super) fn find(stored: &Field, in_file: &[FieldRef], mapping: ColumnMapping)
             }
             in_file.iter().position(|f| id_of(f).as_ref() == id)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(name: &str, metadata: &[(&str, &str)]) -> FieldRef {
+        let metadata = metadata.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Arc::new(Field::new(name, DataType::Int32, true).with_metadata(metadata))
+    }
+
+    #[test]
+    fn columns_are_found_as_their_mapping_says() {
+        let mapped = field("now", &[("delta.columnMapping.id", "3"), ("delta.columnMapping.physicalName", "then")]);
+        let with_ids = [field("now", &[("PARQUET:field_id", "1")]), field("x", &[("PARQUET:field_id", "3")])];
+        let other_ids = [field("then", &[("PARQUET:field_id", "1")])];
+        let without = [field("now", &[]), field("then", &[])];
+        let check = |in_file: &[FieldRef], mapping, expect| assert_eq!(find(&mapped, in_file, mapping), expect, "{mapping:?} {in_file:?}");
+        check(&with_ids, ColumnMapping::None, Some(0));
+        check(&with_ids, ColumnMapping::Name, None);
+        check(&with_ids, ColumnMapping::Id, Some(1));
+        check(&other_ids, ColumnMapping::Name, Some(0));
+        check(&other_ids, ColumnMapping::Id, None);
+        check(&without, ColumnMapping::None, Some(0));
+        check(&without, ColumnMapping::Name, Some(1));
+        check(&without, ColumnMapping::Id, Some(1));
+    }
+
+    #[test]
+    fn queries_see_no_metadata_and_variants_as_text() {
+        let variant = Field::new("w", DataType::Struct(vec![field("metadata", &[])].into()), true)
+            .with_metadata([("asof.type".to_owned(), "variant".to_owned())].into());
+        let inner = DataType::Struct(vec![field("a", &[("delta.columnMapping.id", "3")]), Arc::new(variant)].into());
+        let list = Field::new_list("l", Field::new("element", inner, true), true);
+        let seen = DataType::Struct(vec![field("a", &[]), Arc::new(Field::new("w", DataType::Utf8, true))].into());
+        assert_eq!(present(&list), Field::new_list("l", Field::new("element", seen, true), true));
+        assert!(holds_variant(&list));
+    }
+
+    #[test]
+    fn declared_lengths() {
+        let check = |declared, expect| assert_eq!(char_length(&field("c", &[(CHAR_TYPE, declared)])), expect, "{declared}");
+        check("char(5)", Some(5));
+        check("CHAR( 12 )", Some(12));
+        check("varchar(5)", None);
+        check("array<char(5)>", None);
     }
 }

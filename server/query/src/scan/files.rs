@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch, StructArray};
-use arrow::datatypes::{Int32Type, Int64Type};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
 use asof_storage::Error;
 use asof_storage::deletes::{self, DeletionVector};
+use asof_storage::index::Chunk;
 use chrono::DateTime;
-use datafusion::common::{DataFusionError, Result, ScalarValue, internal_datafusion_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -45,7 +46,7 @@ pub(super) fn choose(files: &DataFiles, columns: &Columns, selected: &[Selected<
         let statistics = ChunkStatistics::new(columns, &chunk.rows, wanted);
         for (at, (row, _)) in rows.iter().enumerate() {
             let values = constants.columns().iter().map(|c| ScalarValue::try_from_array(c, at)).collect::<Result<Vec<_>>>()?;
-            chosen.push(describe(files, &chunk.rows, *row, values, &statistics)?);
+            chosen.push(describe(files, chunk, *row, values, &statistics)?);
         }
     }
     Ok(chosen)
@@ -53,26 +54,25 @@ pub(super) fn choose(files: &DataFiles, columns: &Columns, selected: &[Selected<
 
 fn describe(
     files: &DataFiles,
-    chunk: &RecordBatch,
+    chunk: &Chunk,
     row: usize,
     constants: Vec<ScalarValue>,
     statistics: &ChunkStatistics,
 ) -> Result<Chosen> {
-    let path = text(chunk, "path", row).ok_or_else(|| internal_datafusion_err!("a file of the index has no path"))?;
-    let number = |name: &str| long(chunk, name, row);
+    let number = |name: &str| long(&chunk.rows, name, row);
     let size = number("size").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let rows = number("rows").and_then(|n| u64::try_from(n).ok());
-    let vector = vector(chunk, row);
+    let vector = chunk.deletion_vector(row);
     let facts = FileFacts {
         row,
         size,
         rows,
         deleted: vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0)),
-        tight: tight(chunk, row),
+        tight: tight(&chunk.rows, row),
         constants: &constants,
     };
     let known = statistics.file(&facts)?;
-    let location = files.store.data_path(&files.snapshot, path).map_err(storage)?;
+    let location = files.store.data_path(&files.snapshot, chunk.path(row)).map_err(storage)?;
     let written = number("modification_time").and_then(DateTime::from_timestamp_millis).unwrap_or_default();
     let mut file = PartitionedFile::from(ObjectMeta { location, last_modified: written, size, e_tag: None, version: None })
         .with_partition_values(constants);
@@ -86,33 +86,9 @@ pub(super) fn storage(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-fn text<'a>(chunk: &'a RecordBatch, name: &str, row: usize) -> Option<&'a str> {
-    let column = chunk.column_by_name(name)?.as_string_opt::<i32>()?;
-    column.is_valid(row).then(|| column.value(row))
-}
-
 fn long(chunk: &RecordBatch, name: &str, row: usize) -> Option<i64> {
     let column = chunk.column_by_name(name)?.as_primitive_opt::<Int64Type>()?;
     column.is_valid(row).then(|| column.value(row))
-}
-
-fn vector(chunk: &RecordBatch, row: usize) -> Option<DeletionVector> {
-    let vectors: &StructArray = chunk.column_by_name("deletion_vector")?.as_struct_opt()?;
-    if vectors.is_null(row) {
-        return None;
-    }
-    let text = |name: &str| vectors.column_by_name(name)?.as_string_opt::<i32>().map(|c| c.value(row).to_owned());
-    let int = |name: &str| {
-        let column = vectors.column_by_name(name)?.as_primitive_opt::<Int32Type>()?;
-        column.is_valid(row).then(|| column.value(row))
-    };
-    Some(DeletionVector {
-        storage_type: text("storage_type")?.chars().next()?,
-        path_or_inline: text("path_or_inline")?,
-        offset: int("offset"),
-        size_in_bytes: int("size_in_bytes")?,
-        cardinality: vectors.column_by_name("cardinality")?.as_primitive_opt::<Int64Type>()?.value(row),
-    })
 }
 
 /// Keeps no more files than `limit` rows need.

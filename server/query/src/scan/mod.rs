@@ -11,6 +11,7 @@
 
 mod adapter;
 mod bounds;
+mod char;
 mod columns;
 mod deletes;
 mod files;
@@ -37,6 +38,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 use adapter::PinnedAdapterFactory;
+pub use char::CharComparisons;
 use columns::Columns;
 use reader::DataFiles;
 

@@ -211,3 +211,70 @@ impl PhysicalExpr for Read {
         self.child.fmt_sql(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int32Array, Int64Array};
+    use arrow::datatypes::TimeUnit;
+
+    fn nullable(name: &str, data_type: DataType) -> FieldRef {
+        Arc::new(Field::new(name, data_type, true))
+    }
+
+    #[track_caller]
+    fn check(stored: &Field, found: ArrayRef) -> ArrayRef {
+        let reading = Reading::plan(stored, found.data_type(), ColumnMapping::None).unwrap();
+        let read = reading.apply(&found).unwrap();
+        assert_eq!(read.data_type(), &presented_type(stored));
+        read
+    }
+
+    #[test]
+    fn structs_are_rebuilt_child_by_child() {
+        let found: ArrayRef = Arc::new(StructArray::from(vec![
+            (nullable("gone", DataType::Int32), Arc::new(Int32Array::from(vec![9, 9])) as ArrayRef),
+            (nullable("a", DataType::Int32), Arc::new(Int32Array::from(vec![Some(1), None])) as ArrayRef),
+        ]));
+        let stored = Field::new_struct("s", vec![nullable("new", DataType::Utf8), nullable("a", DataType::Int64)], true);
+        let read = check(&stored, found);
+        let read = read.as_struct();
+        assert_eq!(read.column(0).null_count(), 2);
+        assert_eq!(read.column(1).as_ref(), &Int64Array::from(vec![Some(1), None]));
+    }
+
+    #[test]
+    fn lists_take_the_presented_element() {
+        let found = ListArray::from_iter_primitive::<arrow::datatypes::Int32Type, _, _>([Some(vec![Some(1), None]), None]);
+        let stored = Field::new_list("l", Field::new("element", DataType::Int64, true), true);
+        let read = check(&stored, Arc::new(found));
+        assert_eq!(read.as_list::<i32>().values().as_ref(), &Int64Array::from(vec![Some(1), None]));
+        assert!(read.is_null(1));
+    }
+
+    #[test]
+    fn dates_become_moments_and_numbers_decimals() {
+        let dates: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![-1, 2]));
+        let moments = check(&Field::new("t", DataType::Timestamp(TimeUnit::Microsecond, None), true), dates);
+        let day = 86_400_000_000;
+        assert_eq!(moments.as_primitive::<arrow::datatypes::TimestampMicrosecondType>().values(), &[-day, 2 * day]);
+        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![i32::MIN, 7]));
+        let decimals = check(&Field::new("d", DataType::Decimal128(12, 2), true), numbers);
+        assert_eq!(decimals.as_primitive::<arrow::datatypes::Decimal128Type>().values(), &[-214_748_364_800, 700]);
+    }
+
+    #[test]
+    fn char_values_are_padded_by_characters() {
+        let stored = Field::new("c", DataType::Utf8, true)
+            .with_metadata([("__CHAR_VARCHAR_TYPE_STRING".to_owned(), "char(3)".to_owned())].into());
+        let read = check(&stored, Arc::new(StringArray::from(vec![Some("ü"), None, Some("abc")])));
+        assert_eq!(read.as_string::<i32>(), &StringArray::from(vec![Some("ü  "), None, Some("abc")]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused() {
+        let stored = Field::new_struct("s", vec![nullable("a", DataType::Int32)], true);
+        let error = Reading::plan(&stored, &DataType::Int32, ColumnMapping::None).unwrap_err();
+        assert!(error.to_string().contains("column s"), "{error}");
+    }
+}

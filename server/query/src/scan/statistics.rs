@@ -110,13 +110,13 @@ fn count(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
 
-/// The sum of several; nothing is known of no files but that they hold no rows.
+/// What is known of several together.
 pub(super) fn merge<'a>(parts: impl Iterator<Item = &'a Statistics>, columns: &Columns) -> Result<Statistics> {
     let schema = columns.scanned.table_schema();
     Statistics::try_merge_iter(parts, schema)
 }
 
-/// The live-row count and tightness columns of a chunk, by row.
+/// Whether a file's bounds are values that its rows have, deletion vectors aside; so where the log says nothing else.
 pub(super) fn tight(chunk: &RecordBatch, row: usize) -> bool {
     let column = chunk.column_by_name("tight_bounds").and_then(|c| c.as_boolean_opt());
     column.is_none_or(|c| c.is_null(row) || c.value(row))

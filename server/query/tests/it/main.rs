@@ -1,0 +1,5 @@
+//! Tests of the query crate against tables that other engines wrote.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod golden;
+mod scan;

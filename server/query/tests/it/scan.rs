@@ -1,0 +1,217 @@
+//! Every version of every golden table, read through [`PinnedTable`] alone.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use asof_query::scan::{FILE_ORDINAL, PinnedTable};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use crate::golden::{Golden, cases, rows};
+
+fn context() -> SessionContext {
+    SessionContext::new_with_config(SessionConfig::new().with_target_partitions(3).with_batch_size(16))
+}
+
+async fn read(table: &PinnedTable) -> Vec<RecordBatch> {
+    let context = context();
+    context.read_table(Arc::new(table.clone())).unwrap().collect().await.unwrap()
+}
+
+async fn sql(table: &PinnedTable, sql: &str) -> datafusion::error::Result<Vec<RecordBatch>> {
+    let context = context();
+    context.register_table("t", Arc::new(table.clone()))?;
+    context.sql(sql).await?.collect().await
+}
+
+fn differences(found: &[String], expected: &[String]) -> String {
+    let missing: Vec<_> = expected.iter().filter(|r| !found.contains(r)).take(3).collect();
+    let extra: Vec<_> = found.iter().filter(|r| !expected.contains(r)).take(3).collect();
+    format!("{} rows for {}; missing {missing:#?}; extra {extra:#?}", found.len(), expected.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_version_of_every_golden_table_has_the_referees_rows() {
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for name in cases() {
+        let golden = Golden::copy(&name);
+        for version in golden.recorded() {
+            let table = match golden.pin(version).await {
+                Ok(table) => table,
+                Err(e) => {
+                    wrong.push(format!("{name}@{version}: {e}"));
+                    continue;
+                }
+            };
+            let schema = datafusion::catalog::TableProvider::schema(&table);
+            let expected = rows(&golden.expected(version, &schema));
+            let found = rows(&read(&table).await);
+            if found != expected {
+                wrong.push(format!("{name}@{version}: {}", differences(&found, &expected)));
+            }
+            let counted = rows(&sql(&table, "SELECT count(*) FROM t").await.unwrap());
+            if counted != [expected.len().to_string()] {
+                wrong.push(format!("{name}@{version}: counted {counted:?} for {}", expected.len()));
+            }
+            checked += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {checked} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 250, "only {checked} versions were checked");
+}
+
+/// Spark's spelling of a predicate in DataFusion's (the dialect itself is tested with the engine).
+fn spelled(predicate: &str) -> String {
+    let mut text = predicate.replace("TIMESTAMP_NTZ'", "arrow_cast(Timestamp(Microsecond, None)'");
+    text = text.replace("TIMESTAMP'", "arrow_cast(Timestamp(Microsecond, Some(\"UTC\"))'");
+    while let Some(start) = text.find("arrow_cast(Timestamp") {
+        let quote = start + text[start..].find('\'').unwrap();
+        let end = quote + 1 + text[quote + 1..].find('\'').unwrap();
+        let kind = text[start + "arrow_cast(".len()..quote].to_owned();
+        let moment = text[quote + 1..end].to_owned();
+        text.replace_range(start..=end, &format!("ARROW_CAST('{moment}', '{kind}')"));
+    }
+    text.replace("\\n", "\n").replace("\\\\", "\\").replace("c.e", "c['e']").replace("c.d", "c['d']").replace("st.a", "st['a']")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_return_the_referees_keys() {
+    // The literal of another dialect, or the comparison of CHAR(n), which the engine's dialect provides.
+    const NOT_HERE: [&str; 4] = ["\\u", "unhex", "isnan(", "ch = 'ab'"];
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for name in ["all_types", "stats", "partitions_types", "partitions_string", "type_widening"] {
+        let golden = Golden::copy(name);
+        let version = *golden.recorded().last().unwrap();
+        let table = golden.pin(version).await.unwrap();
+        let text = std::fs::read(golden.folder.join("expect/filters.json")).unwrap();
+        let filters: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        for filter in filters.as_array().unwrap() {
+            let predicate = filter["where"].as_str().unwrap();
+            if NOT_HERE.iter().any(|skip| predicate.contains(skip)) {
+                continue;
+            }
+            let (key, keys) = filter.as_object().unwrap().iter().find(|(k, _)| *k != "where").unwrap();
+            let key = if key == "ids" { "id" } else { key };
+            let mut expected: Vec<String> = keys.as_array().unwrap().iter().map(ToString::to_string).collect();
+            expected.sort();
+            let query = format!("SELECT {key} FROM t WHERE {}", spelled(predicate));
+            match sql(&table, &query).await {
+                Ok(found) if rows(&found) == expected => {}
+                Ok(found) => wrong.push(format!("{name}: {query}: {:?} for {expected:?}", rows(&found))),
+                Err(e) => wrong.push(format!("{name}: {query}: {e}")),
+            }
+            checked += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {checked} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 50, "only {checked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_answers_agree_with_the_rows() {
+    for name in ["dv", "dv_inline", "mapping_name", "partitions_types", "stats", "timestamp_ntz", "type_widening", "all_types"] {
+        let golden = Golden::copy(name);
+        for version in golden.recorded() {
+            let table = golden.pin(version).await.unwrap();
+            let schema = datafusion::catalog::TableProvider::schema(&table);
+            let plain = |f: &&Arc<arrow::datatypes::Field>| !f.data_type().is_nested();
+            let aggregates: Vec<String> = schema
+                .fields()
+                .iter()
+                .filter(plain)
+                .flat_map(|f| ["min", "max", "count"].map(|function| format!("{function}(\"{}\")", f.name())))
+                .collect();
+            let query = format!("SELECT {} FROM t", aggregates.join(", "));
+            let found = rows(&sql(&table, &query).await.unwrap());
+            let context = context();
+            let memory = datafusion::datasource::MemTable::try_new(Arc::clone(&schema), vec![golden.expected(version, &schema)]).unwrap();
+            context.register_table("t", Arc::new(memory)).unwrap();
+            let expected = rows(&context.sql(&query).await.unwrap().collect().await.unwrap());
+            assert_eq!(found, expected, "{name}@{version}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ordinals_choose_files() {
+    let golden = Golden::copy("dv");
+    let table = golden.pin(15).await.unwrap().with_file_ordinal();
+    let by_file = sql(&table, &format!("SELECT {FILE_ORDINAL}, count(*) FROM t GROUP BY 1 ORDER BY 1")).await.unwrap();
+    let by_file = rows(&by_file);
+    assert_eq!(by_file.len(), table.index.files().count(), "{by_file:?}");
+    let all = rows(&sql(&table, "SELECT * FROM t").await.unwrap());
+    let mut together = Vec::new();
+    for ordinal in 0..u32::try_from(by_file.len()).unwrap() {
+        let one = table.clone().only_files(vec![ordinal]);
+        let by_list = rows(&sql(&one, "SELECT * FROM t").await.unwrap());
+        let by_filter = rows(&sql(&table, &format!("SELECT * FROM t WHERE {FILE_ORDINAL} = {ordinal}")).await.unwrap());
+        assert_eq!(by_list, by_filter);
+        together.extend(by_list);
+    }
+    together.sort();
+    assert_eq!(together, all);
+    let numbered = sql(&table, &format!("SELECT {FILE_ORDINAL}, file_row_index() FROM t")).await.unwrap();
+    let numbered = rows(&numbered);
+    assert_eq!(numbered.len(), all.len());
+    assert_eq!(numbered.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "a row number occurs twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_of_deleted_rows_runs_in_parallel() {
+    let golden = Golden::copy("dv");
+    let table = golden.pin(2).await.unwrap();
+    let context = context();
+    let plan = context.read_table(Arc::new(table)).unwrap().create_physical_plan().await.unwrap();
+    assert!(plan.name() == "DataSourceExec", "{plan:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_and_damaged_files_are_named() {
+    #[track_caller]
+    fn check(error: datafusion::error::DataFusionError, kind: &str, names: &[&str]) {
+        let error = asof_query::Error::from(error);
+        let debug = format!("{error:?}");
+        assert!(debug.contains(kind), "{debug}");
+        let text = error.to_string();
+        for name in names {
+            assert!(text.contains(name), "{text} lacks {name}");
+        }
+    }
+    let golden = Golden::copy("malformed/missing_file");
+    let table = golden.pin(2).await.unwrap();
+    check(sql(&table, "SELECT * FROM t").await.unwrap_err(), "FileGone", &["out of retention", "version 2", ".parquet"]);
+    let checked = table.check_files();
+    check(sql(&checked, "SELECT count(*) FROM t").await.unwrap_err(), "FileGone", &["out of retention", "version 2", ".parquet"]);
+    let golden = Golden::copy("malformed/truncated_parquet");
+    let table = golden.pin(2).await.unwrap();
+    check(sql(&table, "SELECT * FROM t").await.unwrap_err(), "Corrupt", &["version 2", ".parquet", "the log says"]);
+    for (name, kind) in [("malformed/dv_checksum", "Corrupt"), ("malformed/dv_missing", "FileGone")] {
+        let golden = Golden::copy(name);
+        let table = golden.pin(2).await.unwrap();
+        check(sql(&table, "SELECT * FROM t").await.unwrap_err(), kind, &["version 2", ".bin"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_and_partition_filters_open_few_files() {
+    let golden = Golden::copy("partitions_string");
+    let version = *golden.recorded().last().unwrap();
+    let table = golden.pin(version).await.unwrap();
+    let files = async |query: &str| {
+        let context = context();
+        context.register_table("t", Arc::new(table.clone())).unwrap();
+        let plan = context.sql(query).await.unwrap().create_physical_plan().await.unwrap();
+        let text = datafusion::physical_plan::displayable(plan.as_ref()).indent(true).to_string();
+        (text.matches(".parquet").count(), text)
+    };
+    let (all, _) = files("SELECT * FROM t").await;
+    assert!(all > 10, "{all}");
+    let (one, text) = files("SELECT * FROM t WHERE p = 'a b'").await;
+    assert_eq!(one, 1, "{text}");
+    assert!(!text.contains("FilterExec"), "{text}");
+    let (few, text) = files("SELECT * FROM t LIMIT 1").await;
+    assert!(few < all, "{text}");
+    let none = sql(&table, "SELECT * FROM t WHERE p = 'nowhere'").await.unwrap();
+    assert_eq!(rows(&none).len(), 0);
+}
