@@ -5,6 +5,7 @@
 //! of CHAR(n) stays, see [`super::char`]). A variant is presented as its JSON text. DataFusion wants the columns of a file before those that are constant within one, so there are two orders:
 //! *presented* (the snapshot's, then [`FILE_ORDINAL`]) and *scanned* (file columns, partition columns, `FILE_ORDINAL`).
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -39,7 +40,7 @@ impl Columns {
         let fields = snapshot.schema.fields();
         let partition = |f: &FieldRef| snapshot.partition_columns.contains(f.name());
         let stored: Vec<FieldRef> = fields.iter().filter(|f| !partition(f)).cloned().collect();
-        let column = |f: &FieldRef| Arc::new(marked(f));
+        let column = |f: &FieldRef| Arc::new(marked(f, snapshot.column_mapping));
         let mut constant: Vec<FieldRef> =
             snapshot.partition_columns.iter().filter_map(|name| fields.find(name)).map(|(_, f)| column(f)).collect();
         let mut presented: Vec<FieldRef> = fields.iter().map(column).collect();
@@ -76,10 +77,33 @@ impl Columns {
     }
 }
 
-/// A column as queries see it: of the format's metadata only CHAR(n) is left, since comparisons depend on it.
-fn marked(field: &FieldRef) -> Field {
-    let mark = field.metadata().get_key_value(CHAR_TYPE).filter(|_| char_length(field).is_some());
-    present(field).with_metadata(mark.map(|(k, v)| (k.clone(), v.clone())).into_iter().collect())
+/// A column as queries see it. Of the format's metadata only CHAR(n) is left, since comparisons depend on it.
+///
+/// DataFusion leaves out the adapter where the table's and the file's fields are equal. After two columns swapped their names they are,
+/// and yet each must be read as the other: so a column that is not found by its own name carries a mark that no file has.
+fn marked(field: &FieldRef, mapping: ColumnMapping) -> Field {
+    let mut marks = HashMap::new();
+    if let Some((key, declared)) = field.metadata().get_key_value(CHAR_TYPE).filter(|_| char_length(field).is_some()) {
+        marks.insert(key.clone(), declared.clone());
+    }
+    if mapping != ColumnMapping::None && is_renamed(field) {
+        marks.insert("asof.renamed".to_owned(), "true".to_owned());
+    }
+    present(field).with_metadata(marks)
+}
+
+/// Whether the field, or one below it, has another name in files.
+fn is_renamed(field: &Field) -> bool {
+    physical_name(field) != field.name()
+        || match field.data_type() {
+            DataType::Struct(fields) => fields.iter().any(|f| is_renamed(f)),
+            DataType::List(inner) | DataType::Map(inner, _) => is_renamed(inner),
+            _ => false,
+        }
+}
+
+fn physical_name(field: &Field) -> &String {
+    field.metadata().get("delta.columnMapping.physicalName").unwrap_or(field.name())
 }
 
 /// A field as queries see it.
@@ -125,7 +149,7 @@ pub(super) fn char_length(field: &Field) -> Option<usize> {
 ///
 /// With mapping by id, a file none of whose fields carries an id was written before the mapping: then by physical name, as Spark does.
 pub(super) fn find(stored: &Field, in_file: &[FieldRef], mapping: ColumnMapping) -> Option<usize> {
-    let physical = stored.metadata().get("delta.columnMapping.physicalName").unwrap_or(stored.name());
+    let physical = physical_name(stored);
     let by_name = |name: &String| in_file.iter().position(|f| f.name() == name);
     match mapping {
         ColumnMapping::None => by_name(stored.name()),

@@ -20,7 +20,7 @@ use super::reader::DataFiles;
 use super::select::{Selected, constants};
 use super::statistics::{ChunkStatistics, FileFacts, merge, tight};
 
-/// Deletion vectors, footers and checks in flight at once.
+/// Deletion vectors and footers in flight at once.
 const CONCURRENCY: usize = 32;
 
 /// A chosen file.
@@ -52,13 +52,7 @@ pub(super) fn choose(files: &DataFiles, columns: &Columns, selected: &[Selected<
     Ok(chosen)
 }
 
-fn describe(
-    files: &DataFiles,
-    chunk: &Chunk,
-    row: usize,
-    constants: Vec<ScalarValue>,
-    statistics: &ChunkStatistics,
-) -> Result<Chosen> {
+fn describe(files: &DataFiles, chunk: &Chunk, row: usize, constants: Vec<ScalarValue>, statistics: &ChunkStatistics) -> Result<Chosen> {
     let number = |name: &str| long(&chunk.rows, name, row);
     let size = number("size").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let rows = number("rows").and_then(|n| u64::try_from(n).ok());
@@ -101,13 +95,6 @@ pub(super) fn trim(chosen: &mut Vec<Chosen>, limit: usize) {
     if let Some(last) = enough {
         chosen.truncate(last + 1);
     }
-}
-
-/// Errors with `FileGone` when a file is not there. Files whose footers are cached were there not long ago and are not asked for.
-pub(super) async fn check(files: &DataFiles, chosen: &[Chosen]) -> Result<()> {
-    let unknown: Vec<_> = chosen.iter().map(|c| c.file.object_meta.location.clone()).filter(|path| !files.is_cached(path)).collect();
-    let checks = unknown.into_iter().map(|path| async move { files.check(&path).await });
-    stream::iter(checks).buffer_unordered(CONCURRENCY).try_collect::<()>().await.map_err(storage)
 }
 
 /// Loads the deletion vectors and attaches the rows that are left; drops files of which none is.

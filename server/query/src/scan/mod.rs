@@ -62,7 +62,6 @@ pub struct PinnedTable {
     pub index: Arc<FileIndex>,
     columns: Arc<Columns>,
     only: Option<Arc<Vec<u32>>>,
-    check_files: bool,
 }
 
 impl PinnedTable {
@@ -70,7 +69,7 @@ impl PinnedTable {
     #[must_use]
     pub fn new(table: Arc<dyn TableFormat>, snapshot: Arc<Snapshot>, index: Arc<FileIndex>) -> Self {
         let columns = Arc::new(Columns::new(&snapshot, false));
-        Self { table, snapshot, index, columns, only: None, check_files: false }
+        Self { table, snapshot, index, columns, only: None }
     }
 
     /// Read only these files (ordinals into `FileIndex::files()` order).
@@ -85,15 +84,6 @@ impl PinnedTable {
     #[must_use]
     pub fn with_file_ordinal(mut self) -> Self {
         self.columns = Arc::new(Columns::new(&self.snapshot, true));
-        self
-    }
-
-    /// Look, at planning, whether the chosen files are still there, so that a version which a vacuum broke fails before its first
-    /// row, and even where the answer would come from statistics alone. For versions that are not the latest: those of the latest
-    /// are not vacuumed. One HEAD for each file whose footer is not cached.
-    #[must_use]
-    pub fn check_files(mut self) -> Self {
-        self.check_files = true;
         self
     }
 
@@ -161,9 +151,6 @@ impl TableProvider for PinnedTable {
         let limit = limit.filter(|_| all_exact);
         if let Some(limit) = limit {
             files::trim(&mut chosen, limit);
-        }
-        if self.check_files {
-            files::check(&files, &chosen).await?;
         }
         let to_read = files::without_deleted(&files, chosen).await?;
         let projection: Vec<usize> = match projection {

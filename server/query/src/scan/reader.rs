@@ -44,11 +44,6 @@ impl fmt::Debug for DataFiles {
 }
 
 impl DataFiles {
-    /// Whether the file's footer is in the cache; then the file was there not long ago.
-    pub(super) fn is_cached(&self, path: &Path) -> bool {
-        self.footers.contains_key(path)
-    }
-
     /// The file's footer.
     pub(super) async fn footer(&self, file: &ObjectMeta, options: Option<&ArrowReaderOptions>) -> Result<Arc<ParquetMetaData>, Error> {
         let fetched = DFParquetMetadata::new(&self.store.objects, file)
@@ -62,15 +57,6 @@ impl DataFiles {
             Err(DataFusionError::ObjectStore(e)) => Err(self.failed(file, *e).await),
             Err(DataFusionError::ParquetError(e)) => Err(self.cut(file).await.unwrap_or_else(|| self.corrupt(file, e.to_string()))),
             Err(e) => Err(self.corrupt(file, e.to_string())),
-        }
-    }
-
-    /// Errors with `FileGone` when the file is not there.
-    pub(super) async fn check(&self, path: &Path) -> Result<(), Error> {
-        match self.store.objects.head(path).await {
-            Ok(_) => Ok(()),
-            Err(object_store::Error::NotFound { .. }) => Err(self.gone(path)),
-            Err(source) => Err(Error::Store { action: "looking for", path: self.store.shown(path), source }),
         }
     }
 

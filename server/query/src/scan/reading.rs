@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn char_values_are_padded_by_characters() {
-        let stored = Field::new("c", DataType::Utf8, true)
-            .with_metadata([("__CHAR_VARCHAR_TYPE_STRING".to_owned(), "char(3)".to_owned())].into());
+        let stored =
+            Field::new("c", DataType::Utf8, true).with_metadata([("__CHAR_VARCHAR_TYPE_STRING".to_owned(), "char(3)".to_owned())].into());
         let read = check(&stored, Arc::new(StringArray::from(vec![Some("ü"), None, Some("abc")])));
         assert_eq!(read.as_string::<i32>(), &StringArray::from(vec![Some("ü  "), None, Some("abc")]));
     }

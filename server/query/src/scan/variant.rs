@@ -270,7 +270,7 @@ mod tests {
         check(NONE, &[], None);
         check(NONE, &[5 << 2, 1], None);
         check(NONE, &[63 << 2], None);
-        check(NONE, &[2, 1, 9, 0, 1, 0], None);
+        check(NONE, &[2, 1, 9, 0, 2, 3 << 2, 7], None);
         check(&[1, 200], &[0], Some("null"));
         check(&[], &[0], None);
         let nested = [3, 1, 0, 9].repeat(20);
