@@ -1,5 +1,6 @@
 //! Tests of the query crate against tables that other engines wrote.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod dml;
 mod golden;
 mod scan;

@@ -44,6 +44,8 @@ async fn every_version_of_every_golden_table_has_the_referees_rows() {
         for version in golden.recorded() {
             let table = match golden.pin(version).await {
                 Ok(table) => table,
+                // Spark reads what lies outside a table, asof refuses it.
+                Err(asof_storage::Error::PathOutside { .. }) if name == "malformed/path_escapes" => continue,
                 Err(e) => {
                     wrong.push(format!("{name}@{version}: {e}"));
                     continue;
@@ -205,11 +207,11 @@ async fn missing_and_damaged_files_are_named() {
     let golden = Golden::copy("malformed/truncated_parquet");
     let table = golden.pin(2).await.unwrap();
     check(sql(&table, "SELECT * FROM t").await.unwrap_err(), "Corrupt", &["version 2", ".parquet", "the log says"]);
-    for (name, kind) in [("malformed/dv_checksum", "Corrupt"), ("malformed/dv_missing", "FileGone")] {
-        let golden = Golden::copy(name);
-        let table = golden.pin(2).await.unwrap();
-        check(sql(&table, "SELECT * FROM t").await.unwrap_err(), kind, &["version 2", ".bin"]);
-    }
+    let golden = Golden::copy("malformed/dv_checksum");
+    let damaged = golden.pin(2).await.unwrap();
+    check(sql(&damaged, "SELECT * FROM t").await.unwrap_err(), "Corrupt", &["version 2", ".bin"]);
+    let missing = Golden::copy("malformed/dv_missing").pin(2).await.unwrap_err();
+    check(DataFusionError::External(Box::new(missing)), "FileGone", &["version 2", ".bin"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
