@@ -43,9 +43,9 @@ pub(super) fn items(mut items: Vec<ast::SelectItem>, change_type: &str) -> Vec<a
 /// Write the feed's files; they share the fate of `staged`. Gives their actions.
 pub(super) async fn write(staged: &mut Staged, target: Target, sources: Vec<Source>) -> Result<Vec<Value>> {
     let feed = write::write(target, sources).await?;
-    Ok(staged.share_fate(feed).into_iter().map(action).collect())
+    Ok(staged.share_fate(feed).iter().map(action).collect())
 }
 
-fn action(file: NewFile) -> Value {
+fn action(file: &NewFile) -> Value {
     json!({"cdc": {"path": file.path, "partitionValues": file.partition_values, "size": file.size, "dataChange": false}})
 }
