@@ -55,7 +55,7 @@ fn batch(first: u64, rows: u64) -> RecordBatch {
         ("k", Arc::new(all().map(|r| (mixed(r) % 100_000) as i32).collect::<Int32Array>())),
         ("price", Arc::new(all().map(|r| (mixed(r) % 10_000_000) as f64 / 100.0).collect::<Float64Array>())),
         ("name", Arc::new(all().map(|r| Some(format!("customer#{:09}", mixed(r) % 200_000))).collect::<StringArray>())),
-        ("day", Arc::new(all().map(|r| (r / 100_000) as i32).collect::<Date32Array>())),
+        ("day", Arc::new(Date32Array::from_iter_values(all().map(|r| (r / 100_000) as i32)))),
     ];
     RecordBatch::try_from_iter(columns).unwrap()
 }

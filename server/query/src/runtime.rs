@@ -27,6 +27,7 @@ pub(crate) fn base_state(warehouse: &Warehouse, config: &EngineConfig) -> Result
     root.set_path("/");
     runtime.register_object_store(&root, Arc::clone(&store.objects));
     let mut state = SessionStateBuilder::new().with_config(options(config)).with_runtime_env(runtime).with_default_features().build();
+    state.add_analyzer_rule(Arc::new(crate::scan::CharComparisons));
     crate::functions::register(&mut state).map_err(|e| Error::Internal(e.to_string()))?;
     Ok(state)
 }
