@@ -6,6 +6,7 @@
 //! presented type, to the names and nullability of its innermost field.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StringArray, StructArray, new_null_array};
@@ -160,17 +161,25 @@ pub(super) fn pad(array: &ArrayRef, n: usize) -> Result<ArrayRef, ArrowError> {
 }
 
 /// A [`Reading`] as an expression over a file's column.
-#[derive(Clone, Debug, Eq, Hash)]
+#[derive(Clone, Debug, Eq)]
 pub(super) struct Read {
     child: Arc<dyn PhysicalExpr>,
     reading: Reading,
     field: FieldRef,
 }
 
-// Not derived: the derived code moves out of the `Arc<dyn …>`.
+// Neither is derived: the derived comparison moves out of the `Arc<dyn …>`.
 impl PartialEq for Read {
     fn eq(&self, other: &Self) -> bool {
         self.child.eq(&other.child) && self.reading == other.reading && self.field == other.field
+    }
+}
+
+impl Hash for Read {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.child.hash(state);
+        self.reading.hash(state);
+        self.field.hash(state);
     }
 }
 
@@ -223,7 +232,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(stored: &Field, found: ArrayRef) -> ArrayRef {
+    fn check(stored: &Field, found: impl Array + 'static) -> ArrayRef {
+        let found: ArrayRef = Arc::new(found);
         let reading = Reading::plan(stored, found.data_type(), ColumnMapping::None).unwrap();
         let read = reading.apply(&found).unwrap();
         assert_eq!(read.data_type(), &presented_type(stored));
@@ -232,10 +242,10 @@ mod tests {
 
     #[test]
     fn structs_are_rebuilt_child_by_child() {
-        let found: ArrayRef = Arc::new(StructArray::from(vec![
+        let found = StructArray::from(vec![
             (nullable("gone", DataType::Int32), Arc::new(Int32Array::from(vec![9, 9])) as ArrayRef),
             (nullable("a", DataType::Int32), Arc::new(Int32Array::from(vec![Some(1), None])) as ArrayRef),
-        ]));
+        ]);
         let stored = Field::new_struct("s", vec![nullable("new", DataType::Utf8), nullable("a", DataType::Int64)], true);
         let read = check(&stored, found);
         let read = read.as_struct();
@@ -247,18 +257,18 @@ mod tests {
     fn lists_take_the_presented_element() {
         let found = ListArray::from_iter_primitive::<arrow::datatypes::Int32Type, _, _>([Some(vec![Some(1), None]), None]);
         let stored = Field::new_list("l", Field::new("element", DataType::Int64, true), true);
-        let read = check(&stored, Arc::new(found));
+        let read = check(&stored, found);
         assert_eq!(read.as_list::<i32>().values().as_ref(), &Int64Array::from(vec![Some(1), None]));
         assert!(read.is_null(1));
     }
 
     #[test]
     fn dates_become_moments_and_numbers_decimals() {
-        let dates: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![-1, 2]));
+        let dates = arrow::array::Date32Array::from(vec![-1, 2]);
         let moments = check(&Field::new("t", DataType::Timestamp(TimeUnit::Microsecond, None), true), dates);
         let day = 86_400_000_000;
         assert_eq!(moments.as_primitive::<arrow::datatypes::TimestampMicrosecondType>().values(), &[-day, 2 * day]);
-        let numbers: ArrayRef = Arc::new(Int32Array::from(vec![i32::MIN, 7]));
+        let numbers = Int32Array::from(vec![i32::MIN, 7]);
         let decimals = check(&Field::new("d", DataType::Decimal128(12, 2), true), numbers);
         assert_eq!(decimals.as_primitive::<arrow::datatypes::Decimal128Type>().values(), &[-214_748_364_800, 700]);
     }
@@ -267,7 +277,7 @@ mod tests {
     fn char_values_are_padded_by_characters() {
         let stored =
             Field::new("c", DataType::Utf8, true).with_metadata([("__CHAR_VARCHAR_TYPE_STRING".to_owned(), "char(3)".to_owned())].into());
-        let read = check(&stored, Arc::new(StringArray::from(vec![Some("ü"), None, Some("abc")])));
+        let read = check(&stored, StringArray::from(vec![Some("ü"), None, Some("abc")]));
         assert_eq!(read.as_string::<i32>(), &StringArray::from(vec![Some("ü  "), None, Some("abc")]));
     }
 

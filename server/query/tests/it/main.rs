@@ -1,5 +1,5 @@
 //! Tests of the query crate against tables that other engines wrote.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::large_futures, missing_docs)]
 
 mod dml;
 mod golden;
