@@ -3,6 +3,7 @@
 //! A version is read with its own schema, never today's. So a column that came later is an error, and the helpful answer is not only which
 //! columns there were, but when the missing one came.
 
+use arrow::datatypes::DataType;
 use asof_storage::{Snapshot, SnapshotSelector, TableFormat};
 use datafusion::common::{DataFusionError, SchemaError};
 
@@ -13,7 +14,7 @@ use crate::error::{Error, Location};
 pub async fn explain(error: DataFusionError, relations: &[Relation]) -> Error {
     let location = error.diagnostic().and_then(|d| d.span).map(|span| Location { line: span.start.line, column: span.start.column });
     let DataFusionError::SchemaError(schema_error, _) = error.find_root() else {
-        return located(error.into(), location);
+        return located(with_fields(error.into(), relations), location);
     };
     let SchemaError::FieldNotFound { field, valid_fields } = schema_error.as_ref() else {
         return located(error.into(), location);
@@ -27,6 +28,20 @@ pub async fn explain(error: DataFusionError, relations: &[Relation]) -> Error {
         {
             message.push_str("; ");
             message.push_str(&came);
+        }
+    }
+    Error::Invalid { message, location }
+}
+
+/// DataFusion says which field a struct lacks, and not which it has.
+fn with_fields(error: Error, relations: &[Relation]) -> Error {
+    let Error::Invalid { mut message, location } = error else { return error };
+    if message.starts_with("Field ") && message.contains(" not found in struct") {
+        for field in relations.iter().flat_map(|r| r.schema().fields().to_vec()) {
+            if let DataType::Struct(fields) = field.data_type() {
+                let names: Vec<_> = fields.iter().map(|f| f.name().as_str()).collect();
+                message.push_str(&format!("; {} has {}", field.name(), names.join(", ")));
+            }
         }
     }
     Error::Invalid { message, location }

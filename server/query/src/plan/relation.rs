@@ -41,21 +41,30 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Names of its columns.
+    /// Its columns.
     #[must_use]
-    pub fn columns(&self) -> Vec<String> {
-        let schema: SchemaRef = match self {
+    pub fn schema(&self) -> SchemaRef {
+        match self {
             Self::Table { table, .. } => TableProvider::schema(table.as_ref()),
             Self::View { plan, .. } => Arc::clone(plan.schema().inner()),
             Self::Rows { rows, .. } => rows.schema(),
-        };
-        schema.fields().iter().map(|f| f.name().clone()).collect()
+        }
+    }
+
+    /// Names of its columns.
+    #[must_use]
+    pub fn columns(&self) -> Vec<String> {
+        self.schema().fields().iter().map(|f| f.name().clone()).collect()
     }
 
     fn plan(&self) -> datafusion::common::Result<LogicalPlan> {
         match self {
             Self::Table { name, table } => {
-                LogicalPlanBuilder::scan(name.clone(), provider_as_source(Arc::clone(table) as Arc<dyn TableProvider>), None)?.build()
+                // DataFusion takes scans of one name for one scan, whatever their source, and computes equal subqueries once. So a scan
+                // is named with its version, and an alias gives columns the table's own name.
+                let pinned = TableReference::bare(format!("{name}@v{}", table.snapshot.version));
+                let source = provider_as_source(Arc::clone(table) as Arc<dyn TableProvider>);
+                LogicalPlanBuilder::scan(pinned, source, None)?.alias(name.clone())?.build()
             }
             Self::View { name, plan } => LogicalPlanBuilder::from(plan.clone()).alias(name.clone())?.build(),
             Self::Rows { name, rows } => LogicalPlanBuilder::scan(name.clone(), provider_as_source(Arc::clone(rows)), None)?.build(),
