@@ -150,7 +150,7 @@ impl Sessions {
             .filter(|session| Arc::strong_count(session) == 1 && session.is_pristine())
             .map(|session| (session.idle(now), session.key().clone()))
             .collect();
-        pristine.sort_by(|a, b| b.0.cmp(&a.0));
+        pristine.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
         for (_, key) in pristine.into_iter().take(self.most / 10 + 1) {
             live.remove(&key);
         }

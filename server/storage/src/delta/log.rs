@@ -207,6 +207,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "a table of cases reads better with values")]
     fn check(name: &str, expect: Option<Name>) {
         assert_eq!(parse_name(name), expect, "{name}");
     }
