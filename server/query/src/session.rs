@@ -44,7 +44,7 @@ pub async fn apply(ctx: &StatementContext, statement: &Statement) -> Result<Outc
         }
         Kind::DropSchema { parts, if_exists, cascade } => {
             let schema = schema_name(ctx, parts)?;
-            if !(*if_exists && !ctx.warehouse.schemas().await?.contains(&schema)) {
+            if !*if_exists || ctx.warehouse.schemas().await?.contains(&schema) {
                 ctx.warehouse.drop_schema(&schema, *cascade).await?;
             }
         }

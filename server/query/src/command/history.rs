@@ -42,8 +42,8 @@ fn batch(commits: &[Commit]) -> Result<RecordBatch> {
         ("userName", text(|c| &c.user_name), true),
         ("operation", text(|c| &c.operation), true),
         ("operationParameters", map(commits.iter().map(|c| c.operation_parameters.as_ref()))?, true),
-        ("job", structure(&JOB, commits.iter().map(|c| c.job.as_ref()).collect())?, true),
-        ("notebook", structure(&NOTEBOOK, commits.iter().map(|c| c.notebook.as_ref()).collect())?, true),
+        ("job", structure(&JOB, &commits.iter().map(|c| c.job.as_ref()).collect::<Vec<_>>())?, true),
+        ("notebook", structure(&NOTEBOOK, &commits.iter().map(|c| c.notebook.as_ref()).collect::<Vec<_>>())?, true),
         ("clusterId", text(|c| &c.cluster_id), true),
         ("readVersion", Arc::new(commits.iter().map(|c| c.read_version).collect::<Int64Array>()), true),
         ("isolationLevel", text(|c| &c.isolation_level), true),
@@ -68,7 +68,7 @@ fn map<'a>(rows: impl Iterator<Item = Option<&'a Texts>>) -> Result<ArrayRef> {
     Ok(Arc::new(builder.finish()))
 }
 
-fn structure(names: &[&str], rows: Vec<Option<&Texts>>) -> Result<ArrayRef> {
+fn structure(names: &[&str], rows: &[Option<&Texts>]) -> Result<ArrayRef> {
     let fields: Fields = names.iter().map(|n| Field::new(*n, DataType::Utf8, true)).collect();
     let column = |name: &&str| -> ArrayRef {
         Arc::new(rows.iter().map(|row| row.and_then(|r| r.get(*name)).and_then(|v| v.as_deref())).collect::<StringArray>())
@@ -78,6 +78,7 @@ fn structure(names: &[&str], rows: Vec<Option<&Texts>>) -> Result<ArrayRef> {
     Ok(Arc::new(array))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn internal(error: arrow::error::ArrowError) -> Error {
     Error::Internal(error.to_string())
 }

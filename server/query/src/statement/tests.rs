@@ -181,7 +181,7 @@ fn every_spelling_in_every_place() {
         check(&format!("DELETE FROM d WHERE EXISTS (SELECT 1 FROM t {spelling} WHERE t.a = d.a)"), expect);
         check(&format!("UPDATE d SET a = (SELECT a FROM t {spelling}) WHERE b IN (SELECT b FROM u)"), &format!("{expect} | u"));
         check(&format!("CREATE TABLE d AS SELECT * FROM t {spelling}"), expect);
-        check(&format!("CREATE TEMP VIEW v AS SELECT * FROM w"), "w");
+        check("CREATE TEMP VIEW v AS SELECT * FROM w", "w");
         check(&format!("EXPLAIN ANALYZE SELECT * FROM t {spelling}"), expect);
         check(&format!("DESCRIBE t {spelling}"), expect);
         check(&format!("SELECT * FROM main.t {spelling}"), &format!("main.{expect}"));

@@ -330,7 +330,7 @@ mod tests {
             Arc::new(StructArray::new(pair(a, b, false), columns, None)) as ArrayRef
         };
         let to = Fields::from(vec![Field::new("n", DataType::Int32, true), Field::new("s", DataType::Utf8, true)]);
-        let column = Field::new("c", DataType::Struct(to.clone()), true);
+        let column = Field::new("c", DataType::Struct(to), true);
         let check = |values: ArrayRef| {
             let assigned = assign(&values, &column, UTC).unwrap();
             assert_eq!(assigned.data_type(), column.data_type());
