@@ -75,6 +75,7 @@ impl Error {
     }
 
     /// A refusal as the server wrote it, or a broken transport with its cause.
+    #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
     pub(crate) fn from_status(status: Status, server: &str) -> Self {
         match innermost(&status) {
             Some(reason) => Self::Unreachable { server: server.to_owned(), reason },

@@ -74,7 +74,7 @@ impl Caller {
     /// What a JDBC URL says beyond the driver's own properties arrives as headers, with each request.
     fn with_new(session: Arc<Session>, headers: &MetadataMap, signer: &Signer) -> Result<Self> {
         for name in ["timestamps", "time_zone", "schema"] {
-            if let Some(value) = headers.get_all(name).iter().last() {
+            if let Some(value) = headers.get_all(name).iter().next_back() {
                 let value = value.to_str().map_err(|_| Error::Request(format!("the header {name} is not text")))?;
                 session.configure(name, value)?;
             }
@@ -121,7 +121,7 @@ impl Credentials {
             }
         }
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        found.cookie = cookies.flat_map(|line| line.split(';')).filter_map(session_cookie).last();
+        found.cookie = cookies.flat_map(|line| line.split(';')).filter_map(session_cookie).next_back();
         Ok(found)
     }
 

@@ -187,6 +187,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
+        #[expect(clippy::needless_pass_by_value, reason = "cases read better with values")]
         fn refused<T: std::fmt::Debug>(got: Result<T>) {
             assert!(matches!(got, Err(Error::Request(_) | Error::Unsupported(_))), "{got:?}");
         }

@@ -111,7 +111,7 @@ mod tests {
         let (ours, theirs) = (Signer::from_bytes(b"ours"), Signer::from_bytes(b"theirs"));
         let key = SessionKey("00112233".to_owned());
         let token = ours.token(&key);
-        assert_eq!(ours.check_token(&token), Presented::Session(key.clone()));
+        assert_eq!(ours.check_token(&token), Presented::Session(key));
         assert_eq!(theirs.check_token(&token), Presented::Forged);
         assert_eq!(ours.check_token(&token.replace("0011", "0012")), Presented::Forged);
         assert_eq!(ours.check_token("asof1.00112233"), Presented::Forged);

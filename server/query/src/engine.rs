@@ -147,13 +147,13 @@ impl Engine {
         let class = class(&statement.kind);
         let schema = match class {
             StatementClass::Query => {
-                let (plan, ..) = self.logical(&ctx, &statement).await?;
+                let (plan, ..) = Box::pin(self.logical(&ctx, &statement)).await?;
                 types.of_plan(&plan)?;
                 normalise::schema(plan.schema().as_arrow(), timestamps(session))
             }
             StatementClass::CommandWithRows => dml::restore::result_schema(),
             StatementClass::Update => {
-                dml::parameters(&ctx, &statement, &mut types).await?;
+                Box::pin(dml::parameters(&ctx, &statement, &mut types)).await?;
                 Arc::new(Schema::empty())
             }
         };
@@ -179,7 +179,8 @@ impl Engine {
         }
         let values = parameters::values(parameters, statement.parameters)?;
         let ctx = self.context(session, Some(values), pins, now);
-        self.pinned(&ctx, &statement).await
+        // Boxed, here and below: the futures of planning and writing are large, and every caller would carry their size.
+        Box::pin(self.pinned(&ctx, &statement)).await
     }
 
     /// Run a planned query. Call it on the CPU runtime and poll it there.
@@ -207,12 +208,12 @@ impl Engine {
         let ctx = self.context(session, Some(values), &[], None);
         match class(&statement.kind) {
             StatementClass::Query => {
-                let plan = self.pinned(&ctx, &statement).await?;
+                let plan = Box::pin(self.pinned(&ctx, &statement)).await?;
                 let batches = self.stream(&plan).await?.try_collect().await?;
                 Ok(Outcome { count: None, rows: Some((plan.schema, batches)) })
             }
-            _ if session::is_setting(&statement.kind) => session::apply(&ctx, &statement).await,
-            _ => dml::run(&ctx, &statement).await,
+            _ if session::is_setting(&statement.kind) => Box::pin(session::apply(&ctx, &statement)).await,
+            _ => Box::pin(dml::run(&ctx, &statement)).await,
         }
     }
 

@@ -55,6 +55,7 @@ pub async fn answer(node: &Node, session: &Arc<Session>, asked: Metadata) -> Res
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn built(error: FlightError) -> Error {
     Error::Internal(format!("a metadata table could not be built: {error}"))
 }
