@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import adbc_driver_manager
 import pytest
@@ -33,6 +34,32 @@ def test_an_orderly_end_while_connected_and_reading(own_server):
         reader = cursor.fetch_record_batch()
         reader.read_next_batch()
         assert server.stop() == 0
+
+
+def cpu_seconds(process) -> float:
+    """What a process has used of all cores so far."""
+    values = open(f"/proc/{process.pid}/stat").read().rpartition(")")[2].split()
+    return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="reads /proc")
+def test_a_dropped_stream_stops_its_work(own_server):
+    """A query that would run for hours ends when its reader goes away."""
+    server = own_server()
+    with server.connect() as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT a.value, b.value FROM range(0, 10000000) a JOIN range(0, 10000000) b ON a.value % 1000 = b.value % 1000")
+            reader = cursor.fetch_record_batch()
+            reader.read_next_batch()
+            reader.close()
+
+        def idle():
+            before = cpu_seconds(server.process)
+            time.sleep(0.5)
+            return cpu_seconds(server.process) - before < 0.1
+
+        wait_until("the work stops", idle, seconds=10)
+        assert rows(connection, "SELECT 1") == [(1,)]
 
 
 def test_stdout_is_one_line(own_server):
