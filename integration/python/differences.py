@@ -29,10 +29,6 @@ MORE_VERSIONS |= {
 MORE_VERSIONS |= {("malformed/truncated_commit", n): numbered(n) for n in range(4)}
 # A commit is missing. What lies before the gap is intact.
 MORE_VERSIONS |= {("malformed/version_gap", n): numbered(n) for n in range(2)}
-# A checkpoint is the whole state of its version, with or without the commit file.
-MORE_VERSIONS |= {("no_json_before_checkpoint", 10): None}  # rows: see NO_JSON_IDS
-
-NO_JSON_IDS = [1, 3, 5, 7, 9, 10]
 
 # (case, version) -> what the refusal names, where Spark answers.
 REFUSED_VERSIONS = {
@@ -78,7 +74,7 @@ NOT_YET = re.compile(r"^\s*(ALTER|VACUUM|OPTIMIZE|MERGE|WITH\b.*\bMERGE)\b", re.
 # What an error names, where "expect" of the case is prose that the rules of `words` do not understand.
 WORDS = {
     "the number": ["99999999999999999999"],
-    "NULL": ["null"],
+    "NULL": ["(?i)null"],
     "the versions left": [r"\b1[01]\b", r"\b13\b"],
     "the earliest version left and its time": [r"\b11\b", "2026-01-01", "11:00:00"],
     "VERSION takes a whole number; use TIMESTAMP AS OF for a time": ["TIMESTAMP AS OF"],

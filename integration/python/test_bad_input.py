@@ -243,16 +243,16 @@ def test_writes_to_damaged_tables(server, connection, name):
 def test_a_failing_insert_leaves_nothing(connection, schema, server):
     execute(connection, "CREATE TABLE t (a INT NOT NULL)")
     with pytest.raises(adbc_driver_manager.Error):
-        execute(connection, "INSERT INTO t SELECT CASE WHEN value = 99999 THEN NULL ELSE value END FROM range(0, 100000)")
+        execute(connection, "INSERT INTO t SELECT CASE WHEN id = 99999 THEN NULL ELSE id END FROM range(0, 100000)")
     with pytest.raises(adbc_driver_manager.Error):
-        execute(connection, "INSERT INTO t SELECT 1 / (value - 50000) FROM range(0, 100000)")
+        execute(connection, "INSERT INTO t SELECT 1 / (id - 50000) FROM range(0, 100000)")
     assert one(connection, "SELECT count(*) FROM t") == 0
     assert [row[0] for row in rows(connection, "DESCRIBE HISTORY t")] == [0]
 
 
 def test_a_failing_ctas_leaves_no_table(connection, schema):
     with pytest.raises(adbc_driver_manager.Error):
-        execute(connection, "CREATE TABLE t AS SELECT 1 / (value - 5) AS x FROM range(0, 10)")
+        execute(connection, "CREATE TABLE t AS SELECT 1 / (id - 5) AS x FROM range(0, 10)")
     with pytest.raises(adbc_driver_manager.Error) as caught:
         query(connection, "SELECT * FROM t")
     assert caught.value.status_code == STATUS.NOT_FOUND

@@ -122,7 +122,7 @@ def test_a_reader_sees_whole_commits(own_server, tmp_path):
     servers = [own_server(tmp_path / "warehouse"), own_server(tmp_path / "warehouse")]
     with servers[0].connect() as connection:
         execute(connection, "CREATE TABLE t (g INT, p INT) PARTITIONED BY (p)")
-        execute(connection, "INSERT INTO t SELECT 0, value % 4 FROM range(0, 40)")
+        execute(connection, "INSERT INTO t SELECT 0, id % 4 FROM range(0, 40)")
     stop = threading.Event()
 
     def write():

@@ -23,10 +23,8 @@ def refused(connection, sql: str, words: list[str]) -> adbc_driver_manager.Error
         found = query(connection, sql)
         pytest.fail(f"answered with {found.num_rows} rows: {found.slice(0, 5).to_pylist()}")
     text = str(caught.value)
-    assert caught.value.status_code not in (
-        adbc_driver_manager.AdbcStatusCode.INTERNAL,
-        adbc_driver_manager.AdbcStatusCode.IO,
-    ), f"not a bug's error: {text}"
+    # INTERNAL is a bug's; damaged files are DATA_LOSS, which ADBC calls IO.
+    assert caught.value.status_code != adbc_driver_manager.AdbcStatusCode.INTERNAL, text
     for word in words:
         assert re.search(word, text), f"{word!r} is not named in: {text}"
     assert rows(connection, "SELECT 1") == [(1,)]
@@ -67,14 +65,12 @@ def test_unreadable_versions(golden_connection, case, version):
     sql = golden.select(case.name, f"VERSION AS OF {version}")
     if (case.id, version) in differences.MORE_VERSIONS:
         actual = query(golden_connection, sql)
-        if case.id == "no_json_before_checkpoint":
-            assert sorted(actual.column(0).to_pylist()) == differences.NO_JSON_IDS
-        else:
-            golden.same_rows(actual, differences.table_of(differences.MORE_VERSIONS[case.id, version], actual.schema))
+        golden.same_rows(actual, differences.table_of(differences.MORE_VERSIONS[case.id, version], actual.schema))
         return
     words = differences.REFUSED_VERSIONS.get((case.id, version), [])
     missing = case.versions[version].get("error", {}).get("text", "")
-    if gone := re.search(r"FILE_NOT_EXIST\].*?(part-[0-9]+-[0-9a-f-]{36})", missing):
+    gone = re.search(r"FILE_NOT_EXIST\].*?(part-[0-9]+-[0-9a-f-]{36})", missing)
+    if gone and case.id != "malformed/dv_missing":
         words = words + [gone.group(1)] if case.schema == "malformed" else ["part-"]
     error = refused(golden_connection, sql, words)
     if case.id in ("vacuumed", "delta_rs_zorder_vacuum", "malformed/missing_file"):

@@ -124,7 +124,7 @@ def test_partition_values_are_read_by_others(server, connection, schema):
 
 def test_every_version_is_read_by_others(server, connection, schema):
     execute(connection, "CREATE TABLE t (id INT, v STRING, price DECIMAL(10,2))")
-    execute(connection, "INSERT INTO t SELECT value, concat('v', value), value * 1.25 FROM range(0, 200)")
+    execute(connection, "INSERT INTO t SELECT id, concat('v', id), id * 1.25 FROM range(0, 200)")
     execute(connection, "DELETE FROM t WHERE id % 7 = 0")
     execute(connection, "UPDATE t SET v = 'changed', price = price + 1 WHERE id % 5 = 0")
     execute(connection, "DELETE FROM t WHERE id < 100")

@@ -30,7 +30,7 @@ def test_an_orderly_end(own_server, how):
 def test_an_orderly_end_while_connected_and_reading(own_server):
     server = own_server()
     with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT a.value FROM range(0, 100000) a CROSS JOIN range(0, 100000) b")
+        cursor.execute("SELECT a.id FROM range(0, 100000) a CROSS JOIN range(0, 100000) b")
         reader = cursor.fetch_record_batch()
         reader.read_next_batch()
         assert server.stop() == 0
@@ -48,7 +48,7 @@ def test_a_dropped_stream_stops_its_work(own_server):
     server = own_server()
     with server.connect() as connection:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT a.value, b.value FROM range(0, 10000000) a JOIN range(0, 10000000) b ON a.value % 1000 = b.value % 1000")
+            cursor.execute("SELECT a.id, b.id FROM range(0, 10000000) a JOIN range(0, 10000000) b ON a.id % 1000 = b.id % 1000")
             reader = cursor.fetch_record_batch()
             reader.read_next_batch()
             reader.close()

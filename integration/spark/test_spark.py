@@ -49,7 +49,7 @@ def test_changes(spark, server, connection):
     execute(connection, "CREATE TABLE t (id BIGINT, v STRING, price DECIMAL(10,2), day DATE) PARTITIONED BY (day)")
     execute(
         connection,
-        "INSERT INTO t SELECT value, concat('v', value), value * 1.25, CASE WHEN value % 3 = 0 THEN NULL ELSE DATE'2026-01-01' END FROM range(0, 200)",
+        "INSERT INTO t SELECT id, concat('v', id), id * 1.25, CASE WHEN id % 3 = 0 THEN NULL ELSE DATE'2026-01-01' END FROM range(0, 200)",
     )
     execute(connection, "DELETE FROM t WHERE id % 7 = 0")
     execute(connection, "UPDATE t SET v = 'changed', price = price + 1 WHERE id % 5 = 0")
@@ -79,7 +79,7 @@ def test_spark_goes_on(spark, server, connection):
     """Commits of both in turn on one table, deletion vectors of both among them."""
     execute(connection, "CREATE TABLE both (id BIGINT, who STRING)")
     path = server.warehouse / "main" / "both"
-    execute(connection, "INSERT INTO both SELECT value, 'asof' FROM range(0, 50)")
+    execute(connection, "INSERT INTO both SELECT id, 'asof' FROM range(0, 50)")
     spark.sql(f"DELETE FROM delta.`{path}` WHERE id % 10 = 0")
     assert one(connection, "SELECT count(*) FROM both") == 45
     execute(connection, "DELETE FROM both WHERE id % 10 = 1")

@@ -264,7 +264,7 @@ class StatementsTest {
     @Test
     void aMillionRowsInASmallHeap() throws SQLException {
         assertTrue(Runtime.getRuntime().maxMemory() <= 260L << 20, "run with -Xmx256m");
-        String sql = "SELECT value AS n, value * 2 AS twice, concat('a text of some length for row number ', value) AS s FROM range(0, 1000000)";
+        String sql = "SELECT id AS n, id * 2 AS twice, concat('a text of some length for row number ', id) AS s FROM range(0, 1000000)";
         try (Statement statement = connection.createStatement();
                 ResultSet result = statement.executeQuery(sql)) {
             long count = 0;
@@ -285,7 +285,7 @@ class StatementsTest {
     void aResultClosedEarly() throws SQLException {
         try (Statement statement = connection.createStatement()) {
             for (int i = 0; i < 3; i++) {
-                try (ResultSet result = statement.executeQuery("SELECT a.value FROM range(0, 100000) a CROSS JOIN range(0, 100000) b")) {
+                try (ResultSet result = statement.executeQuery("SELECT a.id FROM range(0, 100000) a CROSS JOIN range(0, 100000) b")) {
                     assertTrue(result.next());
                 }
             }
