@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanArray, Int64Array, MapBuilder, RecordBatch, StringArray, StringBuilder, StructArray, TimestampMicrosecondArray,
+    ArrayRef, BooleanArray, Int64Array, MapBuilder, MapFieldNames, RecordBatch, StringArray, StringBuilder, StructArray,
+    TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Field, Fields};
 use asof_storage::{Commit, HistoryRange};
@@ -57,7 +58,8 @@ fn batch(commits: &[Commit]) -> Result<RecordBatch> {
 }
 
 fn map<'a>(rows: impl Iterator<Item = Option<&'a Texts>>) -> Result<ArrayRef> {
-    let mut builder = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+    let names = MapFieldNames { entry: "entries".to_owned(), key: "key".to_owned(), value: "value".to_owned() };
+    let mut builder = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
     for row in rows {
         for (key, value) in row.into_iter().flatten() {
             builder.keys().append_value(key);

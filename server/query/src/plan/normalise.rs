@@ -66,10 +66,17 @@ fn data_type(planned: &DataType, timestamps: Timestamps) -> DataType {
         T::List(item) | T::LargeList(item) | T::ListView(item) | T::LargeListView(item) | T::FixedSizeList(item, _) => {
             T::List(field(item, timestamps))
         }
-        T::Map(entries, sorted) => T::Map(field(entries, timestamps), *sorted),
+        T::Map(entries, sorted) => T::Map(map_entries(entries, timestamps), *sorted),
         T::Struct(fields) => T::Struct(fields.iter().map(|f| field(f, timestamps)).collect()),
         other => other.clone(),
     }
+}
+
+/// Entries under the names that Arrow's specification gives: Java's reader looks keys and values up by them, and finds NULLs otherwise.
+fn map_entries(planned: &FieldRef, timestamps: Timestamps) -> FieldRef {
+    let DataType::Struct(fields) = planned.data_type() else { return field(planned, timestamps) };
+    let named = fields.iter().zip(["key", "value"]).map(|(f, name)| field(f, timestamps).as_ref().clone().with_name(name));
+    Arc::new(Field::new("entries", DataType::Struct(named.collect()), false))
 }
 
 /// A batch as the wire's schema wants it. Columns are matched by position.

@@ -1,0 +1,4 @@
+//! Suites that meet a real server on the wire.
+
+mod server;
+mod slt;
