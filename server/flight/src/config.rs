@@ -53,7 +53,7 @@ pub struct Settings {
     /// How long running statements may take to end at shutdown [default: 10s]
     #[arg(long, env = "ASOF_SHUTDOWN_GRACE", value_name = "DURATION")]
     pub shutdown_grace: Option<String>,
-    /// What is logged: a level, or directives such as info,asof_query=debug [default: info]
+    /// What is logged: a level, or directives such as info,asof_query=debug [default: info, of the Delta kernel warn]
     #[arg(long, env = "ASOF_LOG", value_name = "FILTER")]
     pub log: Option<String>,
     /// How log lines look [default: text]
@@ -211,7 +211,8 @@ impl Settings {
             cpu_threads,
             max_statement: self.max_statement.map_or(Ok(16 << 20), |text| bytes("max_statement", &text))?,
             shutdown_grace: duration("shutdown_grace", self.shutdown_grace, Duration::from_secs(10))?,
-            log: self.log.unwrap_or_else(|| "info".to_owned()),
+            // The kernel tells each of its steps at level info.
+            log: self.log.unwrap_or_else(|| "info,delta_kernel=warn,delta_kernel_default_engine=warn".to_owned()),
             log_format: self.log_format.unwrap_or_default(),
         })
     }
