@@ -102,7 +102,7 @@ async fn open(root: &TempDir, clock: &Arc<Turned>, change: impl FnOnce(&mut Conf
         listen: "127.0.0.1:0".parse().unwrap(),
         warehouse: root.path().to_str().unwrap().to_owned(),
         catalog: "lake".to_owned(),
-        session_ttl: Duration::from_secs(60),
+        session_ttl: Duration::from_secs(600),
         memory_limit: 1 << 30,
         spill_dir: None,
         cpu_threads: 2,
