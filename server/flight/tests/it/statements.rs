@@ -214,8 +214,7 @@ async fn a_statement_may_not_take_longer_than_the_session_says() {
     let server = Running::start().await;
     let mut client = server.client().await;
     client.update("SET statement_timeout = '200ms'").await.unwrap();
-    let sql =
-        "SELECT count(*) FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b WHERE a.value % 7 = b.value % 11";
+    let sql = "SELECT count(*) FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b WHERE a.value % 7 = b.value % 11";
     let late = client.query(sql).await.unwrap_err();
     assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
     assert!(late.message().starts_with("timeout:"));
