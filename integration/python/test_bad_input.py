@@ -114,7 +114,6 @@ def test_many_columns_joins_and_unions(answering):
         "SELECT * FROM golden.selectors BEFORE (STATEMENT => 'x')",
         "SELECT 1 / 0",
         "SELECT CAST('abc' AS BIGINT)",
-        "SELECT 9223372036854775807 + 1",
         "SELECT (SELECT d FROM golden.selectors)",
         "INSERT INTO golden.selectors VALUES (1, 2)",
         "INSERT INTO golden.nowhere VALUES (1)",
