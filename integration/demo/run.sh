@@ -33,7 +33,7 @@ say() { printf '\n%s\n' "$*"; }
 # Runs a statement and shows it with its answer.
 run() {
     printf '\nasof> %s;\n' "$1"
-    "$asof" "$uri" -c "$1"
+    "$asof" "$uri" --width 160 -c "$1"
 }
 
 # As run, and compares the answer, as CSV without its header, with what is expected.
@@ -43,6 +43,20 @@ ask() {
     got=$("$asof" "$uri" --format csv -c "$1" 2>/dev/null | tail -n +2)
     if [ "$got" != "$2" ]; then
         printf '\n!! expected:\n%s\n!! and got:\n%s\n' "$2" "$got" >&2
+        wrong=1
+    fi
+}
+
+# Restores a table, shows Delta's six metrics, and compares how many files there are afterwards, were removed, were restored.
+restore() {
+    local got row
+    printf '\nasof> %s;\n' "$1"
+    got=$("$asof" "$uri" -c "$1")
+    printf '%s\n' "$got"
+    row=$(grep '[0-9] │$' <<<"$got" | tr -d ' ')
+    row=${row//│/} row=${row//┆/,}
+    if [[ $row != *,"$2",* ]]; then
+        printf '\n!! expected the counts of files %s and got: %s\n' "$2" "$row" >&2
         wrong=1
     fi
 }
@@ -108,7 +122,7 @@ ask "SELECT category, CAST(sum(revenue) AS BIGINT) AS revenue FROM (SELECT * FRO
     "Apparel,24560000
 Electronics,25628500"
 say "Put back what it held, as one commit of its own; the answer is Delta's six metrics:"
-run "RESTORE TABLE gold_sales_orders TO VERSION AS OF 0"
+restore "RESTORE TABLE gold_sales_orders TO VERSION AS OF 0" 1,1,1
 ask "SELECT order_date, category, CAST(revenue AS BIGINT) AS revenue FROM gold_sales_orders ORDER BY order_date, category" \
     "2024-01-01,Apparel,2456000
 2024-01-01,Electronics,1312750

@@ -15,7 +15,7 @@ use super::{Flow, ResultWriter, Shown, Sink};
 use crate::failure::Failure;
 
 /// A table this many times wider than the screen is shown row by row.
-const SHREDDED: usize = 3;
+const SHREDDED: usize = 2;
 
 /// Columns of the screen that a table's column takes beside its content.
 const BORDER: usize = 3;
