@@ -309,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn the_example_says_the_defaults_and_names_every_key() {
+        let text = include_str!("../../../deploy/asofd.toml");
+        assert_eq!(file(text).unwrap().complete().unwrap(), Settings::default().complete().unwrap());
+        for key in KEYS {
+            assert!(text.lines().any(|line| line.trim_start_matches("# ").starts_with(&format!("{key} ="))), "{key}");
+        }
+    }
+
+    #[test]
     fn only_loopback_is_listened_on() {
         fn check(listen: &str, expect: Option<&str>) {
             match (address(listen), expect) {
