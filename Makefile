@@ -8,7 +8,7 @@
 #   make test-spark   Spark reads what asof wrote (long)
 #
 # A suite whose tool is missing is skipped by name and counted; ASOF_REQUIRE=all makes that a failure.
-# SUITES="storage java" runs some of them.
+# SUITES="rust java" runs some of them.
 
 SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)

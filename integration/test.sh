@@ -29,6 +29,11 @@ chosen() {
     return 1
 }
 
+names=" $(printf '%s\n' "${suites[@]}" | cut -d' ' -f1 | xargs) "
+for name in "${wanted[@]}"; do
+    [[ $names == *" $name "* ]] || { echo "no suite $name: there are$names" >&2; exit 2; }
+done
+
 start=$SECONDS
 build || exit 1
 report+=("$(printf '%-10s %5d s' build $((SECONDS - start)))")

@@ -23,7 +23,7 @@ pub const GOLDEN: [&str; 8] =
 /// What the file system says.
 pub fn files() -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("slt"))? {
+    for entry in std::fs::read_dir(crate::folder()?.join("slt"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "slt") {
             files.push(path);

@@ -11,8 +11,11 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 /// Where the golden Delta tables lie.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/delta")
+///
+/// # Errors
+/// As [`crate::folder`].
+pub fn root() -> io::Result<PathBuf> {
+    Ok(crate::folder()?.join("golden/delta"))
 }
 
 /// Copies a table into `<warehouse>/<schema>/<table>`, where `case` is its folder below [`root`] and its last part the table's name.
@@ -20,7 +23,7 @@ pub fn root() -> PathBuf {
 /// # Errors
 /// What the file system says, or a `case.json` that is not as its README tells.
 pub fn copy(case: &str, warehouse: &Path, schema: &str) -> io::Result<PathBuf> {
-    let source = root().join(case);
+    let source = root()?.join(case);
     let name = source.file_name().ok_or_else(|| io::Error::other(format!("`{case}` names no case")))?;
     let target = warehouse.join(schema).join(name);
     copy_folder(&source.join("table"), &target)?;

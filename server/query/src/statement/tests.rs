@@ -613,7 +613,7 @@ fn create_table() {
 /// The golden tables' selectors, errors and statements, as they were asked of Spark.
 #[test]
 fn golden_texts() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../integration/golden/delta");
+    let folder = "../../integration/golden/delta";
     let mut cases = Vec::new();
     for folder in [folder.to_owned(), format!("{folder}/malformed")] {
         for entry in std::fs::read_dir(&folder).expect("the golden tables") {

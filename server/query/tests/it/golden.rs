@@ -29,7 +29,7 @@ pub struct Golden {
 }
 
 pub fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integration/golden/delta"))
+    PathBuf::from("../../integration/golden/delta")
 }
 
 /// Names of all cases; those of `malformed` with that before them.

@@ -52,7 +52,7 @@ pub fn env() -> Env {
 }
 
 pub fn golden_root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../integration/golden/delta"))
+    PathBuf::from("../../integration/golden/delta")
 }
 
 /// A golden case, copied to its own folder, with its commit files' times set.
