@@ -49,6 +49,13 @@ def cpu_seconds(process) -> float:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="reads /proc")
+def idle(process) -> bool:
+    """It does nothing for half a second."""
+    before = cpu_seconds(process)
+    time.sleep(0.5)
+    return cpu_seconds(process) - before < 0.1
+
+
 def test_a_dropped_stream_stops_its_work(own_server):
     """A query that would run for hours ends when its reader goes away."""
     server = own_server()
@@ -58,14 +65,35 @@ def test_a_dropped_stream_stops_its_work(own_server):
             reader = cursor.fetch_record_batch()
             reader.read_next_batch()
             reader.close()
-
-        def idle():
-            before = cpu_seconds(server.process)
-            time.sleep(0.5)
-            return cpu_seconds(server.process) - before < 0.1
-
-        wait_until("the work stops", idle, seconds=10)
+        wait_until("the work stops", lambda: idle(server.process), seconds=10)
         assert rows(connection, "SELECT 1") == [(1,)]
+
+
+@pytest.mark.parametrize("condition", ["x * y % 7 = 8", "x % 3 = y % 3 AND x * y < 0", "true"])
+def test_a_cancelled_join_stops_and_holds_up_nobody(own_server, condition):
+    """Joins that would run for hours and never pause: the next statement is answered beside them, and cancelling ends them."""
+    server = own_server()
+    sql = f"SELECT count(*) FROM generate_series(1, 2000000) a(x), generate_series(1, 2000000) b(y) WHERE {condition}"
+    with server.connect() as connection, server.connect() as other, connection.cursor() as cursor:
+        ended = []
+
+        def run():
+            try:
+                cursor.execute(sql)
+                ended.append(cursor.fetchall())
+            except Exception as error:  # noqa: BLE001 - whatever the driver makes of it
+                ended.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        wait_until("the join works", lambda: cpu_seconds(server.process) > 1.0, seconds=30)
+        assert rows(other, "SELECT 1") == [(1,)]
+        assert not ended
+        cursor.adbc_cancel()
+        thread.join(30)
+        assert len(ended) == 1 and "ancel" in str(ended[0]), ended
+        wait_until("the work stops", lambda: idle(server.process), seconds=10)
+        assert rows(other, "SELECT 2") == [(2,)]
 
 
 def test_stdout_is_one_line(own_server):

@@ -1,12 +1,16 @@
 //! Where statements are planned, executed and encoded: apart from the runtime that serves sockets, so that a long plan delays nobody's
 //! headers.
 //!
-//! F2: dropping what [`Cpu::run`] or [`Cpu::stream`] gave stops the work. A panic ends its request only, with an id that is in the log.
+//! F2: dropping what [`Cpu::run`] or [`Cpu::stream`] gave stops the work, as does the end of its time: its interrupt is raised, because an
+//! abortion alone would wait for the work's next pause. Time is kept here, on the caller's runtime, which no work holds up. A panic ends its
+//! request only, with an id that is in the log.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
+use asof_query::{Interrupt, Reason};
 use futures::Stream;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -31,40 +35,71 @@ impl Cpu {
         Self { runtime }
     }
 
-    /// Runs a future there.
+    /// Runs a future there, for so long at most.
     ///
     /// # Errors
-    /// Its own; `Panic` when it panicked.
-    pub async fn run<T, F>(&self, work: F) -> Result<T>
+    /// Its own; `Timeout`; `Panic` when it panicked.
+    pub async fn run<T, F>(&self, limit: Option<Duration>, work: impl FnOnce(Interrupt) -> F) -> Result<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let mut task = Aborting(self.runtime.spawn(work));
-        match (&mut task.0).await {
-            Ok(result) => result,
-            Err(e) => Err(ended(e)),
-        }
+        let interrupt = Interrupt::new();
+        let mut task = Aborting { handle: self.runtime.spawn(work(interrupt.clone())), interrupt };
+        let ended_task = tokio::select! {
+            ended_task = &mut task.handle => ended_task,
+            reason = over(limit) => {
+                task.interrupt.raise(reason);
+                return Err(reason.into());
+            }
+        };
+        ended_task.unwrap_or_else(|e| Err(ended(e)))
     }
 
-    /// Runs a producer there: it sends until it is done or nobody listens.
-    pub fn stream<T, F>(&self, produce: impl FnOnce(mpsc::Sender<Result<T>>) -> F) -> Produced<T>
+    /// Runs a producer there, for so long at most: it sends until it is done, interrupted, or nobody listens. What it gives is an error
+    /// for the reason of its interrupt, whatever it failed with.
+    pub fn stream<T, F>(&self, limit: Option<Duration>, produce: impl FnOnce(mpsc::Sender<Result<T>>, Interrupt) -> F) -> Produced<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<()>> + Send + 'static,
     {
         let (sender, receiver) = mpsc::channel(WAITING);
-        let task = Aborting(self.runtime.spawn(produce(sender)));
-        Produced { receiver, task: Some(task) }
+        let interrupt = Interrupt::new();
+        let handle = self.runtime.spawn(produce(sender, interrupt.clone()));
+        if limit.is_some() {
+            let interrupt = interrupt.clone();
+            tokio::spawn(async move {
+                tokio::select! {
+                    reason = over(limit) => interrupt.raise(reason),
+                    _ = interrupt.wait() => (),
+                }
+            });
+        }
+        Produced { receiver, task: Some(Aborting { handle, interrupt }) }
+    }
+}
+
+/// When the time is over.
+async fn over(limit: Option<Duration>) -> Reason {
+    match limit {
+        Some(limit) => {
+            tokio::time::sleep(limit).await;
+            Reason::Timeout(limit)
+        }
+        None => std::future::pending().await,
     }
 }
 
 /// A task that ends with its handle.
-struct Aborting<T>(JoinHandle<T>);
+struct Aborting<T> {
+    handle: JoinHandle<T>,
+    interrupt: Interrupt,
+}
 
 impl<T> Drop for Aborting<T> {
     fn drop(&mut self) {
-        self.0.abort();
+        self.interrupt.raise(Reason::Gone);
+        self.handle.abort();
     }
 }
 
@@ -82,7 +117,7 @@ impl<T> Stream for Produced<T> {
             return Poll::Ready(Some(item));
         }
         let Some(task) = &mut self.task else { return Poll::Ready(None) };
-        let end = std::task::ready!(Pin::new(&mut task.0).poll(cx));
+        let end = std::task::ready!(Pin::new(&mut task.handle).poll(cx));
         self.task = None;
         match end {
             Ok(Ok(())) => Poll::Ready(None),
@@ -115,10 +150,10 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_its_request_only() {
         let cpu = Cpu::new(Handle::current());
-        let died: Result<()> = cpu.run(async { panic!("on purpose") }).await;
+        let died: Result<()> = cpu.run(None, |_| async { panic!("on purpose") }).await;
         assert!(matches!(died, Err(Error::Panic { .. })));
-        assert_eq!(cpu.run(async { Ok(7) }).await.unwrap(), 7);
-        let mut stream = Box::pin(cpu.stream(|sender: mpsc::Sender<Result<i32>>| async move {
+        assert_eq!(cpu.run(None, |_| async { Ok(7) }).await.unwrap(), 7);
+        let mut stream = Box::pin(cpu.stream(None, |sender: mpsc::Sender<Result<i32>>, _| async move {
             sender.send(Ok(1)).await.ok();
             panic!("on purpose")
         }));
@@ -132,7 +167,7 @@ mod tests {
         let cpu = Cpu::new(Handle::current());
         let held = Arc::new(());
         let weak = Arc::downgrade(&held);
-        let mut stream = Box::pin(cpu.stream(|sender: mpsc::Sender<Result<i32>>| async move {
+        let mut stream = Box::pin(cpu.stream(None, |sender: mpsc::Sender<Result<i32>>, _| async move {
             sender.send(Ok(1)).await.ok();
             std::future::pending::<()>().await;
             drop(held);
@@ -150,7 +185,7 @@ mod tests {
         let cpu = Cpu::new(Handle::current());
         let sent = Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let counter = Arc::clone(&sent);
-        let mut stream = Box::pin(cpu.stream(|sender: mpsc::Sender<Result<usize>>| async move {
+        let mut stream = Box::pin(cpu.stream(None, |sender: mpsc::Sender<Result<usize>>, _| async move {
             for i in 0..100 {
                 if sender.send(Ok(i)).await.is_err() {
                     break;

@@ -1,8 +1,7 @@
 //! What can go wrong with a request, beside what goes wrong with its statement.
 
-use std::time::Duration;
-
 use arrow::error::ArrowError;
+use asof_query::Reason;
 
 /// This crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -43,12 +42,6 @@ pub enum Error {
     /// A ticket or handle of somebody else, or a forged one.
     #[error("not permitted: {0}")]
     Denied(String),
-    /// The session's `statement_timeout` is over.
-    #[error("timeout: the statement took longer than {} ms (setting statement_timeout)", .0.as_millis())]
-    Timeout(Duration),
-    /// Cancelled by its client.
-    #[error("cancelled: {0}")]
-    Cancelled(&'static str),
     /// The server goes down.
     #[error("the server is shutting down; try again in a moment")]
     ShuttingDown,
@@ -75,4 +68,10 @@ pub enum Error {
     /// A bug of asof.
     #[error("internal: {0}")]
     Internal(String),
+}
+
+impl From<Reason> for Error {
+    fn from(reason: Reason) -> Self {
+        Self::Query(reason.into())
+    }
 }

@@ -5,15 +5,14 @@
 //! * An *update* and a *command with rows* run once, when the client sends them (Q3): by DoPut, which gives a count, or by GetFlightInfo,
 //!   whose ticket then holds the small result.
 
-use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::FlightData;
 use asof_catalog::{Session, Sessions, Warehouse};
-use asof_query::{Description, Engine, Outcome, QueryPlan, StatementClass};
+use asof_query::{Description, Engine, Interrupt, Outcome, QueryPlan, Reason, StatementClass};
 use asof_storage::Env;
 use bytes::Bytes;
 use futures::StreamExt;
@@ -93,7 +92,8 @@ impl Node {
         self.check_text(sql)?;
         let (node, session, sql) = (Arc::clone(self), Arc::clone(session), sql.to_owned());
         let limit = session.statement_timeout();
-        self.cpu.run(within(limit, async move { Ok(node.engine.describe(&session, &sql).await?) })).await
+        let work = |interrupt| async move { Ok(node.engine.describe(&session, &sql, &interrupt).await?) };
+        self.cpu.run(limit, work).await
     }
 
     /// What GetFlightInfo does with a text: plan a query, or run anything else, once. `bound`: parameters as an IPC stream, empty when none.
@@ -104,22 +104,22 @@ impl Node {
         self.check_text(&sql)?;
         let (node, session) = (Arc::clone(self), Arc::clone(session));
         let limit = session.statement_timeout();
-        self.cpu.run(within(limit, async move { node.planned_or_run(&session, &sql, &bound).await })).await
+        self.cpu.run(limit, |interrupt| async move { node.planned_or_run(&session, &sql, &bound, &interrupt).await }).await
     }
 
-    async fn planned_or_run(&self, session: &Arc<Session>, sql: &str, bound: &[u8]) -> Result<Flight> {
+    async fn planned_or_run(&self, session: &Arc<Session>, sql: &str, bound: &[u8], interrupt: &Interrupt) -> Result<Flight> {
         let rows = parameters::from_bound(bound)?;
         let id = self.env.entropy.uuid().simple().to_string();
-        if self.engine.describe(session, sql).await?.class == StatementClass::Query {
+        if self.engine.describe(session, sql, interrupt).await?.class == StatementClass::Query {
             let row = parameters::single(rows)?;
-            let plan = self.engine.plan(session, sql, row.as_ref(), &[], None).await?;
+            let plan = self.engine.plan(session, sql, row.as_ref(), &[], None, interrupt).await?;
             let kept = if row.is_some() { bound } else { &[] };
             let ticket = Ticket::of_query(session, sql, kept, &plan, id.clone()).seal(&self.signer)?;
             let schema = Arc::clone(&plan.schema);
             self.plans.keep(id, plan);
             return Ok(Flight { schema, ticket });
         }
-        let outcome = self.run_for_each(session, sql, rows).await?;
+        let outcome = self.run_for_each(session, sql, rows, interrupt).await?;
         let (schema, batches) = outcome.rows.unwrap_or_else(|| (Arc::new(Schema::empty()), Vec::new()));
         let result = encode::ipc_stream(&schema, &batches)?;
         Ok(Flight { ticket: Ticket::of_result(session, result, id).seal(&self.signer)?, schema })
@@ -133,23 +133,29 @@ impl Node {
         self.check_text(&sql)?;
         let (node, session) = (Arc::clone(self), Arc::clone(session));
         let limit = session.statement_timeout();
-        let work = async move {
-            if node.engine.describe(&session, &sql).await?.class == StatementClass::Query {
+        let work = |interrupt| async move {
+            if node.engine.describe(&session, &sql, &interrupt).await?.class == StatementClass::Query {
                 return Err(Error::Request(
                     "this statement gives rows and changes nothing: send it as a query, not as an update".to_owned(),
                 ));
             }
-            Ok(node.run_for_each(&session, &sql, rows).await?.count.unwrap_or(0))
+            Ok(node.run_for_each(&session, &sql, rows, &interrupt).await?.count.unwrap_or(0))
         };
-        self.cpu.run(within(limit, work)).await
+        self.cpu.run(limit, work).await
     }
 
     /// Runs a text once, or once for each row of parameters; counts are added, the last rows are kept.
-    async fn run_for_each(&self, session: &Arc<Session>, sql: &str, rows: Option<RecordBatch>) -> Result<Outcome> {
+    async fn run_for_each(
+        &self,
+        session: &Arc<Session>,
+        sql: &str,
+        rows: Option<RecordBatch>,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome> {
         let started = Instant::now();
         let outcome = match &rows {
-            None => self.engine.run(session, sql, None).await?,
-            Some(rows) => self.run_rows(session, sql, rows).await?,
+            None => self.engine.run(session, sql, None, interrupt).await?,
+            Some(rows) => self.run_rows(session, sql, rows, interrupt).await?,
         };
         tracing::info!(
             principal = session.principal(),
@@ -161,11 +167,12 @@ impl Node {
         Ok(outcome)
     }
 
-    async fn run_rows(&self, session: &Arc<Session>, sql: &str, rows: &RecordBatch) -> Result<Outcome> {
+    async fn run_rows(&self, session: &Arc<Session>, sql: &str, rows: &RecordBatch, interrupt: &Interrupt) -> Result<Outcome> {
         let all = rows.num_rows();
         let mut total = Outcome { count: Some(0), rows: None };
         for at in 0..all {
-            let outcome = self.engine.run(session, sql, Some(&rows.slice(at, 1))).await.map_err(|e| match all {
+            let row = rows.slice(at, 1);
+            let outcome = self.engine.run(session, sql, Some(&row), interrupt).await.map_err(|e| match all {
                 1 => Error::from(e),
                 _ => Error::Row { row: at + 1, rows: all, source: Box::new(e.into()) },
             })?;
@@ -184,13 +191,14 @@ impl Node {
         let ticket = Ticket::open(handle, &self.signer, &principal)?;
         let session = self.sessions.restore(&principal, ticket.naming());
         let (node, in_use) = (Arc::clone(self), Arc::clone(caller));
-        Ok(self.cpu.stream(|sender| async move {
-            let (token, mut entry) = node.running.enter(ticket.id(), &principal);
-            let limit = session.statement_timeout();
+        Ok(self.cpu.stream(session.statement_timeout(), |sender, interrupt| async move {
+            let mut entry = node.running.enter(ticket.id(), &principal, &interrupt);
             let made = tokio::select! {
-                made = within(limit, node.produce(&session, &ticket, &sender)) => made,
-                () = token.cancelled() => Err(Error::Cancelled("by CancelFlightInfo")),
+                made = node.produce(&session, &ticket, &sender, &interrupt) => made,
+                reason = interrupt.wait() => Err(reason.into()),
             };
+            // What was cut short may have failed with other words.
+            let made = made.map_err(|error| interrupt.reason().map_or(error, Error::from));
             entry.ended(&made);
             drop(in_use);
             made.map(|_| ())
@@ -198,23 +206,29 @@ impl Node {
     }
 
     /// Sends a ticket's rows; how many.
-    async fn produce(&self, session: &Arc<Session>, ticket: &Ticket, sender: &Sender<Result<FlightData>>) -> Result<u64> {
+    async fn produce(
+        &self,
+        session: &Arc<Session>,
+        ticket: &Ticket,
+        sender: &Sender<Result<FlightData>>,
+        interrupt: &Interrupt,
+    ) -> Result<u64> {
         if let Some(result) = ticket.result() {
             let (schema, batches) = encode::read_ipc_stream(result)?;
             return send(schema, futures::stream::iter(batches.into_iter().map(Ok)), sender).await;
         }
-        let plan = self.plan_of(session, ticket).await?;
-        let batches = self.engine.stream(&plan).await?;
+        let plan = self.plan_of(session, ticket, interrupt).await?;
+        let batches = self.engine.stream(&plan, interrupt).await?;
         send(Arc::clone(&plan.schema), batches.map(|batch| Ok(batch?)), sender).await
     }
 
     /// The plan this server made for the ticket, or the same plan made again.
-    async fn plan_of(&self, session: &Arc<Session>, ticket: &Ticket) -> Result<QueryPlan> {
+    async fn plan_of(&self, session: &Arc<Session>, ticket: &Ticket, interrupt: &Interrupt) -> Result<QueryPlan> {
         if let Some(plan) = self.plans.take(ticket.id()) {
             return Ok(plan);
         }
         let row = ticket.parameters()?;
-        Ok(self.engine.plan(session, ticket.sql(), row.as_ref(), &ticket.pins(), Some(ticket.now())).await?)
+        Ok(self.engine.plan(session, ticket.sql(), row.as_ref(), &ticket.pins(), Some(ticket.now()), interrupt).await?)
     }
 
     fn check_text(&self, sql: &str) -> Result<()> {
@@ -233,7 +247,7 @@ async fn send(
     batches: impl futures::Stream<Item = Result<RecordBatch>> + Send,
     sender: &Sender<Result<FlightData>>,
 ) -> Result<u64> {
-    let gone = |_| Error::Cancelled("the client is gone");
+    let gone = |_| Error::from(Reason::Gone);
     let mut encoder = Encoder::new(schema);
     sender.send(Ok(encoder.schema())).await.map_err(gone)?;
     let mut batches = std::pin::pin!(batches);
@@ -246,14 +260,6 @@ async fn send(
         }
     }
     Ok(rows)
-}
-
-/// The work's result, unless the limit is over first.
-async fn within<T>(limit: Option<Duration>, work: impl Future<Output = Result<T>>) -> Result<T> {
-    match limit {
-        None => work.await,
-        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Timeout(limit))),
-    }
 }
 
 /// A text's beginning, for the log.

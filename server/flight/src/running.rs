@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use asof_query::{Error as QueryError, Interrupt, Reason};
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 
 /// The streams of a server by ticket id. One ticket may be read by several clients at once.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
-    streams: Arc<Mutex<HashMap<String, Vec<CancellationToken>>>>,
+    streams: Arc<Mutex<HashMap<String, Vec<Interrupt>>>>,
 }
 
 /// One stream's place among the running; leaves when dropped.
@@ -21,32 +21,30 @@ pub struct Entry {
     running: Running,
     id: String,
     principal: String,
-    token: CancellationToken,
+    interrupt: Interrupt,
     started: Instant,
     ended: bool,
 }
 
 impl Running {
-    /// A stream begins. The token says when it is to end early.
-    pub fn enter(&self, id: &str, principal: &str) -> (CancellationToken, Entry) {
-        let token = CancellationToken::new();
-        self.streams.lock().entry(id.to_owned()).or_default().push(token.clone());
-        let entry = Entry {
+    /// A stream begins, which the interrupt ends early.
+    pub fn enter(&self, id: &str, principal: &str, interrupt: &Interrupt) -> Entry {
+        self.streams.lock().entry(id.to_owned()).or_default().push(interrupt.clone());
+        Entry {
             running: self.clone(),
             id: id.to_owned(),
             principal: principal.to_owned(),
-            token: token.clone(),
+            interrupt: interrupt.clone(),
             started: Instant::now(),
             ended: false,
-        };
-        (token, entry)
+        }
     }
 
     /// Ends the streams of a ticket; `false` when none is running.
     pub fn cancel(&self, id: &str) -> bool {
         match self.streams.lock().get(id) {
-            Some(tokens) => {
-                tokens.iter().for_each(CancellationToken::cancel);
+            Some(interrupts) => {
+                interrupts.iter().for_each(|interrupt| interrupt.raise(Reason::Asked));
                 true
             }
             None => false,
@@ -71,7 +69,7 @@ impl Entry {
         let ms = self.started.elapsed().as_millis();
         match how {
             Ok(rows) => tracing::info!(principal = self.principal, ticket = self.id, rows, ms, "query ran"),
-            Err(Error::Cancelled(by)) => tracing::info!(principal = self.principal, ticket = self.id, by, ms, "query cancelled"),
+            Err(Error::Query(QueryError::Cancelled(by))) => tracing::info!(principal = self.principal, ticket = self.id, by, ms, "query cancelled"),
             Err(error) => tracing::info!(principal = self.principal, ticket = self.id, %error, ms, "query failed"),
         }
     }
@@ -83,11 +81,10 @@ impl Drop for Entry {
             let ms = self.started.elapsed().as_millis();
             tracing::info!(principal = self.principal, ticket = self.id, ms, "query cancelled: the client is gone");
         }
-        self.token.cancel();
         let mut streams = self.running.streams.lock();
-        if let Some(tokens) = streams.get_mut(&self.id) {
-            tokens.retain(|token| !token.is_cancelled());
-            if tokens.is_empty() {
+        if let Some(interrupts) = streams.get_mut(&self.id) {
+            interrupts.retain(|interrupt| !interrupt.is(&self.interrupt));
+            if interrupts.is_empty() {
                 streams.remove(&self.id);
             }
         }
@@ -101,15 +98,17 @@ mod tests {
     #[test]
     fn a_ticket_s_streams_are_cancelled_together_and_leave_one_by_one() {
         let running = Running::default();
-        let (first, entry) = running.enter("t", "anonymous");
-        let (second, mut other) = running.enter("t", "anonymous");
+        let (first, second, left) = (Interrupt::new(), Interrupt::new(), Interrupt::new());
+        let entry = running.enter("t", "anonymous", &first);
+        let another = running.enter("t", "anonymous", &second);
+        let mut ended = running.enter("t", "anonymous", &left);
         assert!(!running.cancel("u"));
-        other.ended(&Ok(3));
-        drop(other);
-        assert!(second.is_cancelled() && !first.is_cancelled());
-        assert_eq!(running.len(), 1);
+        ended.ended(&Ok(3));
+        drop(ended);
+        assert_eq!(running.len(), 2);
         assert!(running.cancel("t"));
-        assert!(first.is_cancelled());
+        assert!(first.reason() == Some(Reason::Asked) && second.reason() == Some(Reason::Asked) && left.reason().is_none());
+        drop(another);
         drop(entry);
         assert!(running.is_empty());
         assert!(!running.cancel("t"));

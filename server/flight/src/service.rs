@@ -83,7 +83,7 @@ impl Service {
             Fetched::Ticket(handle) => Ok(self.node.fetch(&caller.session, &handle)?.map(|m| m.map_err(Status::from)).boxed()),
             Fetched::Metadata(asked) => {
                 let (node, session) = (Arc::clone(&self.node), Arc::clone(&caller.session));
-                let batch = self.node.cpu.run(async move { metadata::answer(&node, &session, asked).await }).await?;
+                let batch = self.node.cpu.run(None, |_| async move { metadata::answer(&node, &session, asked).await }).await?;
                 let mut encoder = Encoder::new(batch.schema());
                 let mut messages = vec![encoder.schema()];
                 messages.extend(encoder.batch(&batch)?);

@@ -34,8 +34,6 @@ pub(crate) fn code(error: &Error) -> Code {
         Error::Unsupported(_) => Code::Unimplemented,
         Error::Unauthenticated(_) => Code::Unauthenticated,
         Error::Denied(_) => Code::PermissionDenied,
-        Error::Timeout(_) => Code::DeadlineExceeded,
-        Error::Cancelled(_) => Code::Cancelled,
         Error::ShuttingDown => Code::Unavailable,
         Error::Row { source, .. } => code(source),
         Error::Panic { .. } | Error::Arrow(_) | Error::Internal(_) => Code::Internal,
@@ -51,6 +49,7 @@ fn of_query(error: &QueryError) -> Code {
         QueryError::Conflict(_) => Code::Aborted,
         QueryError::Memory(_) => Code::ResourceExhausted,
         QueryError::Cancelled(_) => Code::Cancelled,
+        QueryError::Timeout(_) => Code::DeadlineExceeded,
         QueryError::Catalog(e) => of_catalog(e),
         QueryError::Storage(e) => of_storage(e),
         QueryError::Internal(_) => Code::Internal,
@@ -163,7 +162,7 @@ mod tests {
             "table t has no version 9",
         );
         check(CatalogError::NoSession, Code::Unauthenticated, "session is unknown");
-        check(Error::Timeout(std::time::Duration::from_secs(2)), Code::DeadlineExceeded, "timeout: the statement took longer than 2000 ms");
+        check(QueryError::Timeout(std::time::Duration::from_secs(2)), Code::DeadlineExceeded, "timeout: the statement took longer than 2000 ms");
         let row = Error::Row { row: 3, rows: 10, source: Box::new(QueryError::Conflict("c".into()).into()) };
         check(row, Code::Aborted, "conflict: c (parameter row 3 of 10; 2 before it were carried out)");
     }

@@ -2,7 +2,7 @@
 //!
 //! [`Engine::describe`] tells class, schema and parameters and runs nothing; [`Engine::plan`] pins and plans a query, which
 //! [`Engine::stream`] runs as often as asked; [`Engine::run`] runs anything once. Text is parsed by [`crate::statement`], tables are pinned
-//! by [`crate::resolve`], plans made by [`crate::plan`], changes by [`crate::dml`].
+//! by [`crate::resolve`], plans made by [`crate::plan`], changes by [`crate::dml`]. Each takes the [`Interrupt`] that ends it early.
 
 use std::pin::Pin as BoxPin;
 use std::sync::Arc;
@@ -15,14 +15,16 @@ use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use futures::{Stream, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::plan::normalise::{self, Timestamps};
 use crate::plan::parameters::{self, ParameterTypes};
-use crate::plan::{Planner, StatementContext};
+use crate::plan::{Planner, StatementContext, guard};
 use crate::statement::{self, Kind, Statement};
 use crate::{command, dml, runtime, session};
 
@@ -140,9 +142,9 @@ impl Engine {
     ///
     /// # Errors
     /// Whatever parsing, naming and planning find.
-    pub async fn describe(&self, session: &Arc<Session>, sql: &str) -> Result<Description> {
+    pub async fn describe(&self, session: &Arc<Session>, sql: &str, interrupt: &Interrupt) -> Result<Description> {
         let statement = statement::parse(sql)?;
-        let ctx = self.context(session, None, &[], None);
+        let ctx = self.context(session, None, interrupt);
         let mut types = ParameterTypes::of_selectors(&statement);
         let class = class(&statement.kind);
         let schema = match class {
@@ -172,13 +174,16 @@ impl Engine {
         parameters: Option<&RecordBatch>,
         pins: &[Pin],
         now: Option<Micros>,
+        interrupt: &Interrupt,
     ) -> Result<QueryPlan> {
         let statement = statement::parse(sql)?;
         if class(&statement.kind) != StatementClass::Query {
             return Err(Error::Internal("a statement that writes was planned as a query".to_owned()));
         }
         let values = parameters::values(parameters, statement.parameters)?;
-        let ctx = self.context(session, Some(values), pins, now);
+        let mut ctx = self.context(session, Some(values), interrupt);
+        ctx.pins = pins.to_vec();
+        ctx.now = now.unwrap_or(ctx.now);
         // Boxed, here and below: the futures of planning and writing are large, and every caller would carry their size.
         Box::pin(self.pinned(&ctx, &statement)).await
     }
@@ -187,14 +192,14 @@ impl Engine {
     ///
     /// # Errors
     /// When it cannot be made executable (again).
-    pub async fn stream(&self, plan: &QueryPlan) -> Result<BatchStream> {
+    pub async fn stream(&self, plan: &QueryPlan, interrupt: &Interrupt) -> Result<BatchStream> {
         let taken = plan.physical.lock().take();
         let physical = match taken {
             Some(physical) => physical,
             None => plan.state.create_physical_plan(&plan.logical).await?,
         };
         let schema = Arc::clone(&plan.schema);
-        let batches = execute_stream(physical, plan.state.task_ctx())?;
+        let batches = execute_stream(guard::guarded(physical, interrupt)?, plan.state.task_ctx())?;
         Ok(Box::pin(batches.map(move |batch| normalise::batch(&batch?, &schema))))
     }
 
@@ -202,14 +207,20 @@ impl Engine {
     ///
     /// # Errors
     /// Whatever the statement meets.
-    pub async fn run(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>) -> Result<Outcome> {
+    pub async fn run(
+        &self,
+        session: &Arc<Session>,
+        sql: &str,
+        parameters: Option<&RecordBatch>,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome> {
         let statement = statement::parse(sql)?;
         let values = parameters::values(parameters, statement.parameters)?;
-        let ctx = self.context(session, Some(values), &[], None);
+        let ctx = self.context(session, Some(values), interrupt);
         match class(&statement.kind) {
             StatementClass::Query => {
                 let plan = Box::pin(self.pinned(&ctx, &statement)).await?;
-                let batches = self.stream(&plan).await?.try_collect().await?;
+                let batches = self.stream(&plan, interrupt).await?.try_collect().await?;
                 Ok(Outcome { count: None, rows: Some((plan.schema, batches)) })
             }
             _ if session::is_setting(&statement.kind) => Box::pin(session::apply(&ctx, &statement)).await,
@@ -217,28 +228,24 @@ impl Engine {
         }
     }
 
-    fn context(
-        &self,
-        session: &Arc<Session>,
-        parameters: Option<Vec<datafusion::scalar::ScalarValue>>,
-        pins: &[Pin],
-        now: Option<Micros>,
-    ) -> StatementContext {
+    fn context(&self, session: &Arc<Session>, parameters: Option<Vec<ScalarValue>>, interrupt: &Interrupt) -> StatementContext {
         StatementContext {
             warehouse: Arc::clone(&self.warehouse),
             session: Arc::clone(session),
             env: self.env.clone(),
-            now: now.unwrap_or_else(|| self.env.clock.now()),
+            now: self.env.clock.now(),
             parameters,
-            pins: pins.to_vec(),
+            pins: vec![],
             base: self.base.clone(),
+            interrupt: interrupt.clone(),
         }
     }
 
     async fn pinned(&self, ctx: &StatementContext, statement: &Statement) -> Result<QueryPlan> {
         let (logical, planner, pins) = self.logical(ctx, statement).await?;
         let schema = normalise::schema(logical.schema().as_arrow(), timestamps(&ctx.session));
-        let physical = Arc::new(Mutex::new(Some(planner.physical(&logical).await?)));
+        let physical = planner.state().create_physical_plan(&logical).await?;
+        let physical = Arc::new(Mutex::new(Some(physical)));
         Ok(QueryPlan { schema, pins, now: ctx.now, logical, state: planner.state().clone(), physical })
     }
 

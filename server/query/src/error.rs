@@ -1,6 +1,7 @@
 //! What can go wrong with a statement.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
@@ -64,9 +65,12 @@ pub enum Error {
     /// Over the memory given to the statement.
     #[error("out of memory: {0}")]
     Memory(String),
-    /// Cancelled by the client or by a time limit.
+    /// Cancelled by its client.
     #[error("cancelled: {0}")]
     Cancelled(String),
+    /// The session's `statement_timeout` is over.
+    #[error("timeout: the statement took longer than {} ms (setting statement_timeout)", .0.as_millis())]
+    Timeout(Duration),
     /// Names and sessions.
     #[error(transparent)]
     Catalog(#[from] asof_catalog::Error),
@@ -200,6 +204,7 @@ fn copy_of_own(error: &Error) -> Error {
         Error::Constraint(message) => Error::Constraint(message.clone()),
         Error::Memory(message) => Error::Memory(message.clone()),
         Error::Cancelled(message) => Error::Cancelled(message.clone()),
+        Error::Timeout(limit) => Error::Timeout(*limit),
         Error::Invalid { message, location } => Error::Invalid { message: message.clone(), location: *location },
         Error::Unsupported { message, location } => Error::Unsupported { message: message.clone(), location: *location },
         Error::Storage(storage) if copy_of(storage).is_some() => {

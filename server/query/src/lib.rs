@@ -8,6 +8,7 @@ pub mod dml;
 pub mod engine;
 pub mod error;
 pub mod functions;
+pub mod interrupt;
 pub mod plan;
 pub mod resolve;
 mod runtime;
@@ -18,3 +19,4 @@ pub mod write;
 
 pub use engine::{BatchStream, Description, Engine, EngineConfig, Outcome, Pin, QueryPlan, StatementClass};
 pub use error::{Error, Result};
+pub use interrupt::{Interrupt, Reason};

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::sql::{CommandGetCatalogs, CommandGetDbSchemas, CommandGetTableTypes, CommandGetTables};
 use asof_catalog::{Session, TableName};
+use asof_query::Interrupt;
 use asof_storage::SnapshotSelector;
 use futures::{StreamExt, TryStreamExt};
 
@@ -84,7 +85,8 @@ fn names(found: &RecordBatch) -> Vec<TableName> {
 async fn columns(node: &Node, session: &Arc<Session>, name: &TableName) -> Schema {
     let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
     let sql = format!("SELECT * FROM {}.{}.{}", quoted(&name.catalog), quoted(&name.schema), quoted(&name.table));
-    let described = match node.engine.describe(session, &sql).await {
+    // A table by its name: nothing here goes on for long enough to be ended early.
+    let described = match node.engine.describe(session, &sql, &Interrupt::new()).await {
         Ok(described) => described,
         Err(error) => {
             tracing::warn!(table = %name, %error, "a table's columns cannot be listed");

@@ -5,6 +5,7 @@
 //! ([`crate::resolve`]) to a [`Relation`], and a `RelationPlanner` without any I/O puts the relation in its place. Q1: a version clause
 //! that still reaches it is an internal error, never ignored.
 
+pub(crate) mod guard;
 pub mod missing;
 pub mod normalise;
 pub mod parameters;
@@ -29,6 +30,7 @@ pub use relation::Relation;
 
 use crate::engine::Pin;
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::statement::{PLACEHOLDER_SCHEMA, Statement};
 
 /// What a statement runs in: who, where, when, with which values.
@@ -48,6 +50,8 @@ pub struct StatementContext {
     pub pins: Vec<Pin>,
     /// DataFusion's state with asof's functions and limits.
     pub base: SessionState,
+    /// Ends the statement early.
+    pub interrupt: Interrupt,
 }
 
 impl StatementContext {
@@ -67,6 +71,7 @@ pub struct Planner {
     state: SessionState,
     relations: Arc<RwLock<Vec<Relation>>>,
     parameters: Option<Vec<ScalarValue>>,
+    interrupt: Interrupt,
 }
 
 impl Planner {
@@ -76,7 +81,7 @@ impl Planner {
         let relations = Arc::new(RwLock::new(relations));
         let planner = relation::PinnedRelations::new(Arc::clone(&relations));
         let state = ctx.state().with_relation_planners(vec![Arc::new(planner)]).build();
-        Self { state, relations, parameters: ctx.parameters.clone() }
+        Self { state, relations, parameters: ctx.parameters.clone(), interrupt: ctx.interrupt.clone() }
     }
 
     /// Resolve a statement's occurrences and plan over them. The pins are those of all its tables.
@@ -157,12 +162,12 @@ impl Planner {
         }
     }
 
-    /// Optimise and make executable.
+    /// Optimise and make executable, until the statement is interrupted.
     ///
     /// # Errors
     /// Type errors, and files that are gone.
     pub async fn physical(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.state.create_physical_plan(plan).await?)
+        Ok(guard::guarded(self.state.create_physical_plan(plan).await?, &self.interrupt)?)
     }
 
     /// Plan, run and collect a (small) query.

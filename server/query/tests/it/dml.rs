@@ -9,7 +9,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use asof_catalog::{Session, Sessions, Warehouse};
-use asof_query::{Engine, EngineConfig, Error, Outcome};
+use asof_query::{Engine, EngineConfig, Error, Interrupt, Outcome};
 use asof_storage::Env;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -31,7 +31,7 @@ impl Server {
     }
 
     async fn try_run(&self, sql: &str) -> Result<Outcome, Error> {
-        self.engine.run(&self.session, sql, None).await
+        self.engine.run(&self.session, sql, None, &Interrupt::new()).await
     }
 
     async fn run(&self, sql: &str) -> Outcome {

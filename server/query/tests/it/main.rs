@@ -3,4 +3,5 @@
 
 mod dml;
 mod golden;
+mod interrupt;
 mod scan;
