@@ -21,6 +21,7 @@ use tokio::sync::mpsc::Sender;
 use crate::cpu::{Cpu, Produced};
 use crate::encode::{self, Encoder};
 use crate::error::{Error, Result};
+use crate::metadata::columns;
 use crate::parameters;
 use crate::plans::Plans;
 use crate::running::Running;
@@ -115,12 +116,13 @@ impl Node {
             let plan = self.engine.plan(session, sql, row.as_ref(), &[], None, interrupt).await?;
             let kept = if row.is_some() { bound } else { &[] };
             let ticket = Ticket::of_query(session, sql, kept, &plan, id.clone()).seal(&self.signer)?;
-            let schema = Arc::clone(&plan.schema);
+            let schema = columns::typed(&plan.schema);
             self.plans.keep(id, plan);
             return Ok(Flight { schema, ticket });
         }
         let outcome = self.run_for_each(session, sql, rows, interrupt).await?;
         let (schema, batches) = outcome.rows.unwrap_or_else(|| (Arc::new(Schema::empty()), Vec::new()));
+        let schema = columns::typed(&schema);
         let result = encode::ipc_stream(&schema, &batches)?;
         Ok(Flight { ticket: Ticket::of_result(session, result, id).seal(&self.signer)?, schema })
     }
@@ -145,13 +147,7 @@ impl Node {
     }
 
     /// Runs a text once, or once for each row of parameters; counts are added, the last rows are kept.
-    async fn run_for_each(
-        &self,
-        session: &Arc<Session>,
-        sql: &str,
-        rows: Option<RecordBatch>,
-        interrupt: &Interrupt,
-    ) -> Result<Outcome> {
+    async fn run_for_each(&self, session: &Arc<Session>, sql: &str, rows: Option<RecordBatch>, interrupt: &Interrupt) -> Result<Outcome> {
         let started = Instant::now();
         let outcome = match &rows {
             None => self.engine.run(session, sql, None, interrupt).await?,
@@ -219,7 +215,7 @@ impl Node {
         }
         let plan = self.plan_of(session, ticket, interrupt).await?;
         let batches = self.engine.stream(&plan, interrupt).await?;
-        send(Arc::clone(&plan.schema), batches.map(|batch| Ok(batch?)), sender).await
+        send(columns::typed(&plan.schema), batches.map(|batch| Ok(batch?)), sender).await
     }
 
     /// The plan this server made for the ticket, or the same plan made again.

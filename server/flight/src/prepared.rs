@@ -12,6 +12,7 @@ use prost::Message;
 
 use crate::encode;
 use crate::error::{Error, Result};
+use crate::metadata::columns;
 use crate::node::{Flight, Node};
 use crate::parameters;
 
@@ -55,7 +56,7 @@ impl Node {
     pub async fn prepare(self: &Arc<Self>, session: &Arc<Session>, sql: String) -> Result<Prepared> {
         let described = self.describe(session, &sql).await?;
         let is_update = described.class == StatementClass::Update;
-        let dataset_schema = if is_update { Bytes::new() } else { encode::schema_message(&described.schema)? };
+        let dataset_schema = if is_update { Bytes::new() } else { encode::schema_message(&columns::typed(&described.schema))? };
         let parameter_schema = match described.parameters.fields().is_empty() {
             true => Bytes::new(),
             false => encode::schema_message(&parameters::declared(&described.parameters))?,

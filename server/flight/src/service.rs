@@ -25,7 +25,7 @@ use crate::caller::Caller;
 use crate::command::{self, Asked, Fetched, Put};
 use crate::encode::{self, Encoder};
 use crate::error::{Error, Result};
-use crate::metadata;
+use crate::metadata::{self, columns};
 use crate::node::{Flight, Node};
 use crate::parameters;
 
@@ -73,7 +73,7 @@ impl Service {
         let described = self.node.describe(&session, &sql).await?;
         let schema = match described.class {
             StatementClass::Update => encode::schema_message(&Schema::empty())?,
-            StatementClass::Query | StatementClass::CommandWithRows => encode::schema_message(&described.schema)?,
+            StatementClass::Query | StatementClass::CommandWithRows => encode::schema_message(&columns::typed(&described.schema))?,
         };
         Ok(SchemaResult { schema })
     }

@@ -162,7 +162,11 @@ mod tests {
             "table t has no version 9",
         );
         check(CatalogError::NoSession, Code::Unauthenticated, "session is unknown");
-        check(QueryError::Timeout(std::time::Duration::from_secs(2)), Code::DeadlineExceeded, "timeout: the statement took longer than 2000 ms");
+        check(
+            QueryError::Timeout(std::time::Duration::from_secs(2)),
+            Code::DeadlineExceeded,
+            "timeout: the statement took longer than 2000 ms",
+        );
         let row = Error::Row { row: 3, rows: 10, source: Box::new(QueryError::Conflict("c".into()).into()) };
         check(row, Code::Aborted, "conflict: c (parameter row 3 of 10; 2 before it were carried out)");
     }

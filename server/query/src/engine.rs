@@ -207,13 +207,7 @@ impl Engine {
     ///
     /// # Errors
     /// Whatever the statement meets.
-    pub async fn run(
-        &self,
-        session: &Arc<Session>,
-        sql: &str,
-        parameters: Option<&RecordBatch>,
-        interrupt: &Interrupt,
-    ) -> Result<Outcome> {
+    pub async fn run(&self, session: &Arc<Session>, sql: &str, parameters: Option<&RecordBatch>, interrupt: &Interrupt) -> Result<Outcome> {
         let statement = statement::parse(sql)?;
         let values = parameters::values(parameters, statement.parameters)?;
         let ctx = self.context(session, Some(values), interrupt);

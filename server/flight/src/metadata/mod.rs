@@ -3,6 +3,7 @@
 //! Names, types and nullability are the standard's (`FlightSql.proto`), to the letter: drivers compare. The catalog filter is exact (`""` asks
 //! for what has no catalog, and all of ours have one), schema and table filters are LIKE patterns with `\` as escape.
 
+pub mod columns;
 mod keys;
 mod sql_info;
 mod tables;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{Field, Schema};
 use arrow::record_batch::RecordBatch;
 use arrow_flight::sql::{CommandGetCatalogs, CommandGetDbSchemas, CommandGetTableTypes, CommandGetTables};
 use asof_catalog::{Session, TableName};
@@ -12,7 +12,7 @@ use asof_query::Interrupt;
 use asof_storage::SnapshotSelector;
 use futures::{StreamExt, TryStreamExt};
 
-use super::built;
+use super::{built, columns};
 use crate::error::Result;
 use crate::node::Node;
 
@@ -62,7 +62,7 @@ pub(super) async fn tables(node: &Node, session: &Arc<Session>, asked: CommandGe
     }
     let described = futures::stream::iter(names(&found))
         .map(|name| async move {
-            let columns = columns(node, session, &name).await;
+            let columns = table_columns(node, session, &name).await;
             Ok::<_, crate::error::Error>((name, columns))
         })
         .buffered(AT_ONCE)
@@ -82,7 +82,7 @@ fn names(found: &RecordBatch) -> Vec<TableName> {
 }
 
 /// A table's columns as a query of it would give them, with the standard's metadata. One damaged table must not hide the others: it has none.
-async fn columns(node: &Node, session: &Arc<Session>, name: &TableName) -> Schema {
+async fn table_columns(node: &Node, session: &Arc<Session>, name: &TableName) -> Schema {
     let quoted = |part: &str| format!("\"{}\"", part.replace('"', "\"\""));
     let sql = format!("SELECT * FROM {}.{}.{}", quoted(&name.catalog), quoted(&name.schema), quoted(&name.table));
     // A table by its name: nothing here goes on for long enough to be ended early.
@@ -94,11 +94,12 @@ async fn columns(node: &Node, session: &Arc<Session>, name: &TableName) -> Schem
         }
     };
     let comments = comments(node, name).await;
-    let fields = described.schema.fields().iter().map(|field| {
+    let typed = columns::typed(&described.schema);
+    let fields = typed.fields().iter().map(|field| {
         let mut metadata = field.metadata().clone();
-        metadata.extend(column_metadata(name, field));
+        metadata.extend(column_metadata(name));
         if let Some(comment) = comments.get(field.name()) {
-            metadata.insert("ARROW:FLIGHT:SQL:REMARKS".to_owned(), comment.clone());
+            metadata.insert(columns::key("REMARKS"), comment.clone());
         }
         field.as_ref().clone().with_metadata(metadata)
     });
@@ -113,88 +114,17 @@ async fn comments(node: &Node, name: &TableName) -> HashMap<String, String> {
     snapshot.schema.fields().iter().filter_map(commented).collect()
 }
 
-fn column_metadata(name: &TableName, field: &Field) -> Vec<(String, String)> {
-    let mut entries = vec![
+fn column_metadata(name: &TableName) -> Vec<(String, String)> {
+    let entries = [
         ("CATALOG_NAME", name.catalog.clone()),
         // The standard's name, and the one arrow-java reads.
         ("DB_SCHEMA_NAME", name.schema.clone()),
         ("SCHEMA_NAME", name.schema.clone()),
         ("TABLE_NAME", name.table.clone()),
-        ("TYPE_NAME", type_name(field.data_type())),
         ("IS_AUTO_INCREMENT", "0".to_owned()),
         ("IS_CASE_SENSITIVE", "0".to_owned()),
         ("IS_READ_ONLY", "0".to_owned()),
         ("IS_SEARCHABLE", "1".to_owned()),
     ];
-    if let Some((precision, scale)) = precision_and_scale(field.data_type()) {
-        entries.extend([("PRECISION", precision.to_string()), ("SCALE", scale.to_string())]);
-    }
-    entries.into_iter().map(|(key, value)| (format!("ARROW:FLIGHT:SQL:{key}"), value)).collect()
-}
-
-fn precision_and_scale(data_type: &DataType) -> Option<(i32, i32)> {
-    match data_type {
-        DataType::Int8 => Some((3, 0)),
-        DataType::Int16 => Some((5, 0)),
-        DataType::Int32 => Some((10, 0)),
-        DataType::Int64 => Some((19, 0)),
-        DataType::Float32 => Some((7, 0)),
-        DataType::Float64 => Some((15, 0)),
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => Some((i32::from(*precision), i32::from(*scale))),
-        DataType::Timestamp(..) => Some((26, 6)),
-        DataType::Date32 => Some((10, 0)),
-        _ => None,
-    }
-}
-
-/// A type as CREATE TABLE takes it.
-pub(super) fn type_name(data_type: &DataType) -> String {
-    match data_type {
-        DataType::Boolean => "BOOLEAN".to_owned(),
-        DataType::Int8 => "TINYINT".to_owned(),
-        DataType::Int16 => "SMALLINT".to_owned(),
-        DataType::Int32 => "INT".to_owned(),
-        DataType::Int64 => "BIGINT".to_owned(),
-        DataType::Float32 => "FLOAT".to_owned(),
-        DataType::Float64 => "DOUBLE".to_owned(),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "STRING".to_owned(),
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "BINARY".to_owned(),
-        DataType::Date32 | DataType::Date64 => "DATE".to_owned(),
-        DataType::Timestamp(_, Some(_)) => "TIMESTAMP".to_owned(),
-        DataType::Timestamp(_, None) => "TIMESTAMP_NTZ".to_owned(),
-        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => format!("DECIMAL({precision},{scale})"),
-        DataType::List(item) | DataType::LargeList(item) => format!("ARRAY<{}>", type_name(item.data_type())),
-        DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) => {
-                let types: Vec<String> = pair.iter().map(|f| type_name(f.data_type())).collect();
-                format!("MAP<{}>", types.join(", "))
-            }
-            _ => "MAP".to_owned(),
-        },
-        DataType::Struct(fields) => {
-            let fields: Vec<String> = fields.iter().map(|f| format!("{}: {}", f.name(), type_name(f.data_type()))).collect();
-            format!("STRUCT<{}>", fields.join(", "))
-        }
-        other => other.to_string().to_uppercase(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_are_named_as_they_are_created() {
-        fn check(data_type: &DataType, expect: &str) {
-            assert_eq!(type_name(data_type), expect);
-        }
-        let item = Arc::new(Field::new_list_field(DataType::Int64, true));
-        check(&DataType::List(Arc::clone(&item)), "ARRAY<BIGINT>");
-        check(
-            &DataType::Struct(vec![Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Date32, true)].into()),
-            "STRUCT<a: STRING, b: DATE>",
-        );
-        let pair = vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Decimal128(10, 2), true)];
-        check(&DataType::Map(Arc::new(Field::new("entries", DataType::Struct(pair.into()), false)), false), "MAP<STRING, DECIMAL(10,2)>");
-    }
+    entries.into_iter().map(|(property, value)| (columns::key(property), value)).collect()
 }

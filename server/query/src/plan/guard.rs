@@ -56,7 +56,8 @@ fn multiplying(node: &Arc<dyn ExecutionPlan>, interrupt: &Interrupt) -> Result<O
         let filter = join.filter().map(|filter| Guard::over(filter, interrupt));
         return Ok(Some(HashJoinExecBuilder::from(join).with_filter(filter).build_exec()?));
     }
-    let multiplies = node.is::<CrossJoinExec>() || node.is::<SortMergeJoinExec>() || node.is::<UnnestExec>() || node.is::<RecursiveQueryExec>();
+    let multiplies =
+        node.is::<CrossJoinExec>() || node.is::<SortMergeJoinExec>() || node.is::<UnnestExec>() || node.is::<RecursiveQueryExec>();
     Ok(multiplies.then(|| Arc::clone(node)))
 }
 

@@ -142,6 +142,7 @@ impl Planner {
     pub async fn statement(&self, statement: ast::Statement) -> Result<LogicalPlan> {
         let mut statement = statement;
         crate::statement::columns::fold_each(&mut statement, &self.known_columns());
+        crate::statement::names::distinguish(&mut statement);
         match self.state.statement_to_plan(SqlStatement::Statement(Box::new(statement))).await {
             Ok(plan) => Ok(plan),
             Err(error) => Err(missing::explain(error, &self.relations()).await),

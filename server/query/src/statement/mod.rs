@@ -19,6 +19,7 @@ mod describe;
 mod dialect;
 mod dml;
 mod lexer;
+pub mod names;
 mod nesting;
 mod position;
 mod query;

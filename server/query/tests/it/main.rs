@@ -5,3 +5,4 @@ mod dml;
 mod golden;
 mod interrupt;
 mod scan;
+mod slt;

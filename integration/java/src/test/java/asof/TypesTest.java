@@ -181,4 +181,23 @@ class TypesTest {
             assertNull(r.getTimestamp("ts", UTC));
         }
     }
+
+    @Test
+    void columnsTellTheirTypes() throws SQLException {
+        try (Statement statement = connection.createStatement();
+                ResultSet r = statement.executeQuery("SELECT d38, d9, d38 * 2 AS twice, CAST(1 AS BIGINT) AS l, 'x' AS s FROM " + table)) {
+            var columns = r.getMetaData();
+            assertEquals(38, columns.getPrecision(1));
+            assertEquals(10, columns.getScale(1));
+            assertEquals(9, columns.getPrecision(2));
+            assertEquals(9, columns.getScale(2));
+            assertEquals(10, columns.getScale(3));
+            assertEquals(19, columns.getPrecision(4));
+            assertEquals("DECIMAL(38,10)", columns.getColumnTypeName(1));
+            assertEquals("STRING", columns.getColumnTypeName(5));
+        }
+        try (var prepared = connection.prepareStatement("SELECT d9 FROM " + table + " WHERE d9 > ?")) {
+            assertEquals(9, prepared.getMetaData().getPrecision(1));
+        }
+    }
 }
