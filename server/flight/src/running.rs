@@ -70,7 +70,7 @@ impl Entry {
         match how {
             Ok(rows) => tracing::info!(principal = self.principal, ticket = self.id, rows, ms, "query ran"),
             Err(Error::Query(QueryError::Cancelled(by))) => {
-                tracing::info!(principal = self.principal, ticket = self.id, by, ms, "query cancelled")
+                tracing::info!(principal = self.principal, ticket = self.id, by, ms, "query cancelled");
             }
             Err(error) => tracing::info!(principal = self.principal, ticket = self.id, %error, ms, "query failed"),
         }

@@ -52,6 +52,7 @@ fn of_query(error: &QueryError) -> Code {
         QueryError::Timeout(_) => Code::DeadlineExceeded,
         QueryError::Catalog(e) => of_catalog(e),
         QueryError::Storage(e) => of_storage(e),
+        QueryError::Located { source, .. } => of_query(source),
         QueryError::Internal(_) => Code::Internal,
     }
 }

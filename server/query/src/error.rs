@@ -77,6 +77,14 @@ pub enum Error {
     /// Tables.
     #[error(transparent)]
     Storage(#[from] asof_storage::Error),
+    /// An error of naming, with the place of the name in the text.
+    #[error("{source} ({location})")]
+    Located {
+        /// The name's place.
+        location: Location,
+        /// What is wrong.
+        source: Box<Error>,
+    },
     /// While executing: a division by zero, an overflow, a cast that fails.
     #[error("{0}")]
     Execution(String),
@@ -207,6 +215,7 @@ fn copy_of_own(error: &Error) -> Error {
         Error::Timeout(limit) => Error::Timeout(*limit),
         Error::Invalid { message, location } => Error::Invalid { message: message.clone(), location: *location },
         Error::Unsupported { message, location } => Error::Unsupported { message: message.clone(), location: *location },
+        Error::Located { location, source } => Error::Located { location: *location, source: Box::new(copy_of_own(source)) },
         Error::Storage(storage) if copy_of(storage).is_some() => {
             copy_of(storage).map_or_else(|| Error::Internal(String::new()), Error::Storage)
         }

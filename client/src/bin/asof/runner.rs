@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use asof_client::script::{Piece, Pieces};
 use asof_client::{Connection, Outcome, Rows};
 use futures::TryStreamExt;
 
@@ -82,7 +83,7 @@ impl Runner {
             }
             Outcome::Count(count) => {
                 spinner.clear();
-                self.say(&affected(count), started.elapsed())?;
+                self.say(&affected(count.filter(|&rows| rows > 0 || counts_rows(sql))), started.elapsed())?;
                 Ok(false)
             }
         }
@@ -138,6 +139,12 @@ fn affected(count: Option<u64>) -> String {
     }
 }
 
+/// Is the count of this statement a number of rows, 0 too? Drivers want a 0 for `CREATE TABLE`, where a person wants to read that it is done.
+fn counts_rows(sql: &str) -> bool {
+    let first = Pieces::new(sql).find(|(piece, _)| *piece == Piece::Word).and_then(|(_, range)| sql.get(range));
+    first.is_some_and(|word| ["INSERT", "UPDATE", "DELETE", "MERGE", "WITH"].iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
 /// A duration in the unit a person would use.
 fn seconds(took: Duration) -> String {
     if took < Duration::from_secs(1) { format!("{} ms", took.as_millis()) } else { format!("{:.2} s", took.as_secs_f64()) }
@@ -152,6 +159,7 @@ mod tests {
         assert_eq!(affected(None), "done");
         assert_eq!(affected(Some(0)), "0 rows affected");
         assert_eq!(affected(Some(1)), "1 row affected");
+        assert!(counts_rows("-- none\n delete FROM t") && !counts_rows("DROP TABLE t") && !counts_rows("SET a = 'update'"));
         assert_eq!(seconds(Duration::from_micros(12_600)), "12 ms");
         assert_eq!(seconds(Duration::from_millis(1_234)), "1.23 s");
     }

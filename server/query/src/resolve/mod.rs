@@ -177,6 +177,7 @@ fn located(error: Error, location: Location) -> Error {
     match error {
         Error::Invalid { message, location: None } => Error::Invalid { message, location: Some(location) },
         Error::Unsupported { message, location: None } => Error::Unsupported { message, location: Some(location) },
+        source @ (Error::Catalog(_) | Error::Storage(_)) => Error::Located { location, source: Box::new(source) },
         other => other,
     }
 }

@@ -1,12 +1,16 @@
 //! Columns of a SELECT that would have one name.
 //!
 //! `SELECT id, id`, `SELECT count(*), count(*)` and a SELECT of two subqueries are queries everywhere; DataFusion wants names that differ. The
-//! second gets `_1` after its name, the third `_2`. Names that the user gave are left alone.
+//! second gets `_1` after its name, the third `_2`. Names that the user gave are left alone. A column beside a wildcard that has it already
+//! (`SELECT *, id`, `SELECT t.*, t.id`) is a second one too.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr, Ident, Query, Select, SelectItem, Visit, VisitMut, Visitor, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, ExcludeSelectItem, Expr, Ident, ObjectName, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Visit,
+    VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions,
+};
 
 use super::relations::folded;
 
@@ -21,10 +25,13 @@ impl VisitorMut for Distinguisher {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let scope = Scope::of(select);
+        let wildcards = Wildcards::of(select);
         let mut taken: HashSet<String> = select.projection.iter().filter_map(given).collect();
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
-            if taken.insert(planned(expr)) {
+            let first = taken.insert(scope.planned(expr));
+            if first && !wildcards.have(expr, &scope) {
                 continue;
             }
             let name = shown(expr);
@@ -45,22 +52,114 @@ fn given(item: &SelectItem) -> Option<String> {
     }
 }
 
-/// What DataFusion would call it, as far as it can be told from here: subqueries are all alike to it.
-fn planned(expr: &Expr) -> String {
-    struct Subqueries(bool);
+/// The names by which a SELECT's relations are referred to, in small letters.
+struct Scope(Vec<String>);
+
+impl Scope {
+    fn of(select: &Select) -> Self {
+        let factors = select.from.iter().flat_map(|t| std::iter::once(&t.relation).chain(t.joins.iter().map(|j| &j.relation)));
+        Self(factors.map(|f| relation_name(f).unwrap_or_default()).collect())
+    }
+
+    /// A column of one of the relations, as (relation if written or the only one, column).
+    fn column(&self, expr: &Expr) -> Option<(Option<String>, String)> {
+        match expr {
+            Expr::Identifier(name) => match self.0.as_slice() {
+                [only] => Some((Some(only.clone()), folded(name).to_lowercase())),
+                _ => Some((None, folded(name).to_lowercase())),
+            },
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [relation, name] if self.0.contains(&relation.value.to_lowercase()) => {
+                    Some((Some(relation.value.to_lowercase()), folded(name).to_lowercase()))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What DataFusion would call it, as far as it can be told from here: subqueries are all alike to it.
+    fn planned(&self, expr: &Expr) -> String {
+        match self.column(expr) {
+            Some((Some(relation), name)) => format!("{relation}.{name}"),
+            Some((None, name)) => name,
+            None if has_subquery(expr) => "<subquery>".to_owned(),
+            None => expr.to_string().replace('"', "").to_lowercase(),
+        }
+    }
+}
+
+fn relation_name(factor: &TableFactor) -> Option<String> {
+    match factor {
+        TableFactor::Table { alias: None, name, .. } => last_part(name),
+        TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. } | TableFactor::UNNEST { alias, .. } => {
+            alias.as_ref().map(|a| a.name.value.to_lowercase())
+        }
+        _ => None,
+    }
+}
+
+fn last_part(name: &ObjectName) -> Option<String> {
+    name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.to_lowercase())
+}
+
+/// The wildcards of a SELECT list.
+#[derive(Default)]
+struct Wildcards {
+    /// For each: `None` for `*`, the relation for `t.*`; and what it leaves out. All in small letters.
+    each: Vec<(Option<String>, Vec<String>)>,
+}
+
+impl Wildcards {
+    fn of(select: &Select) -> Self {
+        let each = select.projection.iter().filter_map(|item| match item {
+            SelectItem::Wildcard(options) => Some((None, left_out(options))),
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options) => {
+                last_part(name).map(|relation| (Some(relation), left_out(options)))
+            }
+            _ => None,
+        });
+        Self { each: each.collect() }
+    }
+
+    /// Is this one of the columns that a wildcard stands for?
+    fn have(&self, expr: &Expr, scope: &Scope) -> bool {
+        let Some((relation, column)) = scope.column(expr) else { return false };
+        let covers = |name: Option<&str>| {
+            self.each.iter().any(|(of, left_out)| (of.is_none() || of.as_deref() == name) && !left_out.contains(&column))
+        };
+        // A column without its relation's name is one of the relations': they must all be there.
+        match relation {
+            Some(name) => covers(Some(&name)),
+            None => covers(None) || (!scope.0.is_empty() && scope.0.iter().all(|name| covers(Some(name)))),
+        }
+    }
+}
+
+/// What `EXCLUDE (…)` or `EXCEPT (…)` leaves out.
+fn left_out(options: &WildcardAdditionalOptions) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => names.extend(last_part(name)),
+        Some(ExcludeSelectItem::Multiple(all)) => names.extend(all.iter().filter_map(last_part)),
+        None => {}
+    }
+    if let Some(except) = &options.opt_except {
+        names.push(except.first_element.value.to_lowercase());
+        names.extend(except.additional_elements.iter().map(|name| name.value.to_lowercase()));
+    }
+    names
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    struct Subqueries;
     impl Visitor for Subqueries {
         type Break = ();
         fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-            self.0 = true;
             ControlFlow::Break(())
         }
     }
-    let mut subqueries = Subqueries(false);
-    let _ = expr.visit(&mut subqueries);
-    match subqueries.0 {
-        true => "<subquery>".to_owned(),
-        false => expr.to_string().replace('"', "").to_lowercase(),
-    }
+    expr.visit(&mut Subqueries).is_break()
 }
 
 /// What its user would call it.
@@ -68,7 +167,7 @@ fn shown(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => folded(name),
         Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),
-        _ if planned(expr) == "<subquery>" => "subquery".to_owned(),
+        _ if has_subquery(expr) => "subquery".to_owned(),
         other => other.to_string(),
     }
 }
