@@ -5,6 +5,7 @@
 //! exceptions of [`SPARK_FIRST`]. Ours are those where a pattern language or a time zone is at stake:
 //!
 //! * instants are `Timestamp(µs, "UTC")`; text without a zone is read in the session's zone (`datafusion.execution.time_zone`, default UTC);
+//! * integers that overflow are errors ([`arithmetic`]), where DataFusion's wrap around;
 //! * patterns are Java's (`dd/MM/yyyy`), a pattern that holds `%` is strftime's, as DataFusion has it; `format` takes .NET's.
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::ScalarUDF;
 
+mod arithmetic;
 mod calendar;
 pub mod instant;
 mod pattern;
@@ -47,7 +49,7 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in ours() {
         registry.register_udf(function)?;
     }
-    Ok(())
+    registry.register_expr_planner(Arc::new(arithmetic::IntegerArithmetic::new()))
 }
 
 /// Our own.
