@@ -44,7 +44,7 @@ pub struct Settings {
     /// Folder for what does not fit into memory [default: the system's temporary folder]
     #[arg(long, env = "ASOF_SPILL_DIR", value_name = "PATH")]
     pub spill_dir: Option<PathBuf>,
-    /// Threads that plan and execute [default: one less than the machine has cores]
+    /// Threads that plan and execute [default: as many as the machine has cores]
     #[arg(long, env = "ASOF_CPU_THREADS", value_name = "N")]
     pub cpu_threads: Option<usize>,
     /// Longest text of a statement [default: 16MB]
@@ -197,7 +197,7 @@ impl Settings {
     /// `Value`, `NotLoopback`.
     pub fn complete(self) -> Result<Config> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let cpu_threads = self.cpu_threads.unwrap_or(cores.saturating_sub(1).max(1));
+        let cpu_threads = self.cpu_threads.unwrap_or(cores);
         if cpu_threads == 0 {
             return Err(value("cpu_threads", "0", "at least one thread must plan and execute"));
         }

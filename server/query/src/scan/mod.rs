@@ -5,6 +5,7 @@
 //! - deleted rows are row selections on each file ([`deletes`]): no filter on top, no single stream; a file is still split by ranges;
 //! - partition values are constant columns, so that dynamic filters reach them ([`select`], [`files`]);
 //! - columns are found by physical name or field id at every depth ([`adapter`], [`reading`]);
+//! - rows whose columns nobody wants are counted by the index, no file is opened ([`counted`]);
 //! - files are ruled out before they are opened ([`bounds`]), and what is known of the others is told to the optimiser ([`statistics`]).
 //!
 //! Invariants: a scan reads only the pinned version (Q1); its schema is that version's (Q2), whatever the files hold.
@@ -13,6 +14,7 @@ mod adapter;
 mod bounds;
 mod char;
 mod columns;
+mod counted;
 mod deletes;
 mod files;
 mod reader;
@@ -40,6 +42,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use adapter::PinnedAdapterFactory;
 pub use char::CharComparisons;
 use columns::Columns;
+use counted::CountedExec;
 use reader::DataFiles;
 
 /// Name of the hidden column that holds a row's file ordinal (UInt32), see [`PinnedTable::with_file_ordinal`].
@@ -146,9 +149,15 @@ impl TableProvider for PinnedTable {
             footers: state.runtime_env().cache_manager.get_file_metadata_cache(),
         };
         let selected = select::select(state, columns, &self.index, self.only.as_deref().map(Vec::as_slice), filters)?;
-        let mut chosen = files::choose(&files, columns, &selected, &self.wanted(projection, filters))?;
         let all_exact = filters.iter().all(|f| select::is_exact(f, columns));
         let limit = limit.filter(|_| all_exact);
+        if all_exact
+            && projection.is_some_and(Vec::is_empty)
+            && let Some(rows) = select::count(&selected)
+        {
+            return Ok(Arc::new(CountedExec::new(limit.map_or(rows, |limit| rows.min(limit)))));
+        }
+        let mut chosen = files::choose(&files, columns, &selected, &self.wanted(projection, filters))?;
         if let Some(limit) = limit {
             files::trim(&mut chosen, limit);
         }

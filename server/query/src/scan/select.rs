@@ -81,6 +81,20 @@ pub(super) fn select<'a>(
     Ok(selected)
 }
 
+/// The rows that the selected files have left; `None` where the log does not count all of them.
+pub(super) fn count(selected: &[Selected<'_>]) -> Option<usize> {
+    let mut total = 0_u64;
+    for Selected { chunk, files } in selected {
+        let (rows, deleted) = (chunk.rows_of_files(), chunk.deleted_rows());
+        for (row, _) in files {
+            let count = rows.is_valid(*row).then(|| u64::try_from(rows.value(*row)).ok())??;
+            let gone = deleted.as_ref().filter(|d| d.is_valid(*row)).map_or(0, |d| u64::try_from(d.value(*row)).unwrap_or(0));
+            total += count.saturating_sub(gone);
+        }
+    }
+    usize::try_from(total).ok()
+}
+
 fn live(chunk: &Chunk, ordinal: &mut u32) -> Vec<(usize, u32)> {
     let alive = |row: &usize| chunk.live.as_ref().is_none_or(|live| live.value(*row));
     let number = |row| {

@@ -15,7 +15,7 @@ use crate::index::FileIndex;
 use crate::snapshot::{Snapshot, Version};
 
 const COMMIT_BYTES: u64 = 64 << 20;
-const INDEX_BYTES: u64 = 256 << 20;
+const INDEX_BYTES: u64 = 1 << 30;
 const SNAPSHOTS: usize = 64;
 
 type Key = (u64, Version);

@@ -4,6 +4,7 @@
 //! to blame; [`diagnose`] reads the commit files once more and names it. A checkpoint that cannot be read is left out and the version
 //! rebuilt from what lies before it, if that is all there.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, AsArray};
@@ -16,11 +17,12 @@ use delta_kernel_default_engine::executor::tokio::TokioMultiThreadExecutor;
 use object_store::path::Path;
 
 use super::actions::{Format, Metadata, Protocol};
-use super::files::{ChunkBuilder, Entry, IndexShape};
+use super::files::{ChunkBuilder, Entry};
 use super::log::Listing;
+use super::shape::IndexShape;
 use super::view::{LogView, ROOT};
 use crate::deletes::DeletionVector;
-use crate::index::{Chunk, FileIndex};
+use crate::index::{Chunk, FileIndex, FileKey};
 use crate::object::TableStore;
 use crate::snapshot::Version;
 
@@ -103,17 +105,35 @@ impl Replay {
     /// The live files. Blocks.
     pub fn files(&self, shape: &IndexShape) -> Result<FileIndex, Failure> {
         let version = Version::try_from(self.snapshot.version()).unwrap_or(Version::MAX);
-        let scan = Arc::clone(&self.snapshot).scan_builder().without_row_transforms().build()?;
         let mut builder = ChunkBuilder::new(shape);
+        self.each_file(|entry| builder.push(entry))?;
+        let rows = builder.finish().map_err(Failure::Damaged)?;
+        let chunks = if rows.num_rows() == 0 { Vec::new() } else { vec![Chunk { rows: Arc::new(rows), live: None }] };
+        Ok(FileIndex::new(version, chunks))
+    }
+
+    /// The statistics of some live files, as JSON text. Blocks.
+    pub fn statistics(&self, wanted: &HashSet<FileKey>) -> Result<HashMap<FileKey, String>, Failure> {
+        let mut found = HashMap::new();
+        self.each_file(|entry| {
+            let key = entry.key();
+            if let Some(stats) = entry.stats.filter(|_| wanted.contains(&key)) {
+                found.insert(key, stats.to_owned());
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn each_file(&self, mut take: impl FnMut(&Entry<'_>) -> Result<(), String>) -> Result<(), Failure> {
+        let scan = Arc::clone(&self.snapshot).scan_builder().without_row_transforms().build()?;
         for batch in scan.scan_metadata(self.engine.as_ref())? {
             let (data, mut selected) = batch?.scan_files.into_parts();
             selected.resize(data.len(), true);
             let data = ArrowEngineData::try_from_engine_data(data)?;
-            push_rows(&mut builder, data.record_batch(), &selected).map_err(Failure::Damaged)?;
+            each_row(data.record_batch(), &selected, &mut take).map_err(Failure::Damaged)?;
         }
-        let rows = builder.finish().map_err(Failure::Damaged)?;
-        let chunks = if rows.num_rows() == 0 { Vec::new() } else { vec![Chunk { rows: Arc::new(rows), live: None }] };
-        Ok(FileIndex::new(version, chunks))
+        Ok(())
     }
 
     /// Writes a checkpoint of the version and the hint to it. Blocks.
@@ -123,8 +143,8 @@ impl Replay {
     }
 }
 
-/// Appends the selected rows of the kernel's scan metadata.
-fn push_rows(builder: &mut ChunkBuilder<'_>, batch: &RecordBatch, selected: &[bool]) -> Result<(), String> {
+/// Gives the selected rows of the kernel's scan metadata.
+fn each_row(batch: &RecordBatch, selected: &[bool], take: &mut impl FnMut(&Entry<'_>) -> Result<(), String>) -> Result<(), String> {
     let column = |name: &str| batch.column_by_name(name).ok_or_else(|| format!("the kernel's files lack column {name}"));
     let texts = |name: &str| column(name).and_then(|c| c.as_string_opt::<i32>().ok_or_else(|| format!("column {name} is no text")));
     let (paths, stats) = (texts("path")?, texts("stats")?);
@@ -138,7 +158,7 @@ fn push_rows(builder: &mut ChunkBuilder<'_>, batch: &RecordBatch, selected: &[bo
     let texts_of = values.values().as_string_opt::<i32>().ok_or("partition values are no text")?;
     for row in (0..batch.num_rows()).filter(|r| selected[*r]) {
         let span = values.value_offsets()[row] as usize..values.value_offsets()[row + 1] as usize;
-        builder.push(&Entry {
+        take(&Entry {
             path: paths.value(row),
             size: sizes.value(row),
             modification_time: times.value(row),

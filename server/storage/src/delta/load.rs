@@ -1,4 +1,4 @@
-//! Loading a version: its snapshot and its files, by steps from a version known already or from scratch.
+//! Loading a version: its snapshot, by steps from a version known already or from scratch. (Its files: [`super::index`].)
 
 use std::sync::Arc;
 
@@ -8,16 +8,14 @@ use object_store::path::Path;
 
 use super::DeltaSnapshot;
 use super::actions::{CommitFile, Metadata, Protocol};
-use super::cache::{COMMITS, INDEXES, KnownIndex, new_incarnation};
+use super::cache::{COMMITS, new_incarnation};
 use super::features::{MAPPING_MODE, unreadable};
-use super::files::{IndexShape, advance};
 use super::kernel::{Failure, Replay, replay};
 use super::log::{Listing, commit_path, head};
 use super::schema::to_arrow;
+use super::shape::IndexShape;
 use super::table::Inner;
-use crate::deletes::Place;
 use crate::error::{Access, Error, Result};
-use crate::index::{Chunk, FileIndex};
 use crate::snapshot::{ColumnMapping, FormatSnapshot, Snapshot, Version};
 
 /// A version so near to a known one is reached by reading the commits in between.
@@ -256,94 +254,7 @@ impl Inner {
         let file = checkpoint.map_or_else(|| "_delta_log".to_owned(), |c| self.store.shown(&c.parts[0].location));
         self.corrupt(Some(version), file, words)
     }
-
-    /// The files of a snapshot, found to be there and inside the table.
-    pub(super) async fn checked_index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>> {
-        let FormatSnapshot::Delta(delta) = &snapshot.format;
-        let key = (delta.log.incarnation, snapshot.version);
-        let known = self.known_index(snapshot).await?;
-        if !known.checked {
-            let trusted = self.nearest(key.0, key.1).filter(|k| k.checked);
-            self.check_files(snapshot, &known.index, trusted.as_ref().map(|k| k.index.as_ref())).await?;
-            INDEXES.insert(key, KnownIndex { index: Arc::clone(&known.index), checked: true });
-        }
-        Ok(known.index)
-    }
-
-    /// The files of a snapshot as the log says.
-    pub(super) async fn known_index(&self, snapshot: &Arc<Snapshot>) -> Result<KnownIndex> {
-        let FormatSnapshot::Delta(delta) = &snapshot.format;
-        let key = (delta.log.incarnation, snapshot.version);
-        if let Some(known) = INDEXES.get(&key) {
-            return Ok(known);
-        }
-        let _one_at_a_time = self.building.lock().await;
-        if let Some(known) = INDEXES.get(&key) {
-            return Ok(known);
-        }
-        let index = match self.index_by_steps(delta, snapshot.version).await {
-            Some(index) => index,
-            None => {
-                let shape = Arc::clone(&delta.shape);
-                self.replayed(&delta.log, snapshot.version, move |replay| replay.files(&shape)).await?
-            }
-        };
-        let known = KnownIndex { index: Arc::new(index), checked: false };
-        INDEXES.insert(key, known.clone());
-        Ok(known)
-    }
-
-    fn nearest(&self, incarnation: u64, version: Version) -> Option<KnownIndex> {
-        (1..=STEPS).find_map(|n| INDEXES.get(&(incarnation, version - n)))
-    }
-
-    async fn index_by_steps(&self, delta: &DeltaSnapshot, version: Version) -> Option<FileIndex> {
-        let base = self.nearest(delta.log.incarnation, version)?.index;
-        delta.log.range(base.version() + 1, version)?;
-        let commits = self.commit_files(&delta.log, base.version() + 1, version).await.ok()?;
-        if commits.iter().any(|c| c.metadata.is_some()) {
-            return None;
-        }
-        let mut index = FileIndex::new(base.version(), base.chunks().to_vec());
-        for (at, commit) in (base.version() + 1..).zip(&commits) {
-            index = advance(&index, &delta.shape, at, commit).ok()?;
-        }
-        Some(index)
-    }
-
-    /// Refuses paths that leave the table, and files that are gone. Chunks of `trusted` were checked before.
-    async fn check_files(&self, snapshot: &Snapshot, index: &FileIndex, trusted: Option<&FileIndex>) -> Result<()> {
-        let known = |c: &&Chunk| trusted.is_some_and(|t| t.chunks().iter().any(|k| Arc::ptr_eq(&k.rows, &c.rows)));
-        let mut paths = Vec::new();
-        for chunk in index.chunks().iter().filter(|c| !known(c)) {
-            for row in chunk.live_rows() {
-                let logged = chunk.path(row);
-                paths.push((logged.to_owned(), self.store.data_path(snapshot, logged)?));
-                if let Some(Ok(Place::File(file))) = chunk.deletion_vector(row).map(|v| v.place()) {
-                    let path = self.store.data_path(snapshot, &file)?;
-                    paths.push((file, path));
-                }
-            }
-        }
-        let FormatSnapshot::Delta(delta) = &snapshot.format;
-        if self.store.url.scheme() != "file" && snapshot.version == delta.log.latest() {
-            // Far away each look costs, and nobody lawfully removes files of the latest version: the scan tells what is gone.
-            return Ok(());
-        }
-        let gone = self.store.missing(paths).await?;
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let mut path = gone.iter().take(MOST_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        if gone.len() > MOST_NAMED {
-            path = format!("{path} and {} more", gone.len() - MOST_NAMED);
-        }
-        Err(Error::FileGone { table: self.name.clone(), version: snapshot.version, path })
-    }
 }
-
-/// Gone files named in one error.
-const MOST_NAMED: usize = 100;
 
 /// What the end of a log looks like, compared with what is known.
 enum Ends {

@@ -5,27 +5,32 @@
 //! behind this module.
 //!
 //! A version is read in three steps: the [`log`] as listed says how it can be rebuilt; its protocol and metadata (from the kernel's replay, or
-//! from the version before and one commit file) make a [`Snapshot`](crate::Snapshot); its files make a [`FileIndex`](crate::FileIndex), again from the
-//! kernel's replay or by steps.
+//! from the version before and one commit file) make a [`Snapshot`](crate::Snapshot); its files make a [`FileIndex`](crate::FileIndex) ([`index`]): by
+//! steps from a version known already ([`advance`]), from a checkpoint ([`parts`]), or from the kernel's replay where that is not plain.
 //!
 //! A version is written in two: a change is staged (data files and deletion vectors on disk, actions made, what the table does not allow
 //! refused), then the commit loop gives it a version.
 
 pub mod actions;
+mod advance;
 mod cache;
 mod checkpoint;
 mod commit;
 mod features;
 mod files;
 mod history;
+mod index;
 mod kernel;
 mod load;
 mod log;
 mod metadata;
+mod parts;
 mod restore;
 mod schema;
 mod select;
+mod shape;
 mod stage;
+mod statistics;
 mod table;
 mod values;
 mod view;
@@ -43,5 +48,5 @@ pub struct DeltaSnapshot {
     /// The metadata, as in the log.
     pub metadata: actions::Metadata,
     log: Arc<log::Listing>,
-    shape: Arc<files::IndexShape>,
+    shape: Arc<shape::IndexShape>,
 }

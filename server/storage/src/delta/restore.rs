@@ -33,7 +33,12 @@ impl Inner {
         let gone = current.iter().filter(|(k, _)| !wanted.contains_key(*k)).map(|(_, (c, r))| c.file(*r));
         let mut removed: Vec<_> = gone.collect();
         removed.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut restored: Vec<Add> = wanted.iter().filter(|(k, _)| !current.contains_key(*k)).map(|(_, p)| again(*p)).collect();
+        let coming: HashMap<&FileKey, Place<'_>> = wanted.iter().filter(|(k, _)| !current.contains_key(*k)).map(|(k, p)| (k, *p)).collect();
+        let mut statistics = match coming.is_empty() {
+            true => HashMap::new(),
+            false => self.logged_statistics(target, coming.keys().map(|k| (*k).clone()).collect()).await?,
+        };
+        let mut restored: Vec<Add> = coming.into_iter().map(|(key, place)| again(place, statistics.remove(key))).collect();
         restored.sort_by(|a, b| a.path.cmp(&b.path));
         let (FormatSnapshot::Delta(from), FormatSnapshot::Delta(to)) = (&base.format, &target.format);
         let metadata = metadata(from, to)?;
@@ -68,10 +73,10 @@ fn by_key(index: &FileIndex) -> HashMap<FileKey, Place<'_>> {
 }
 
 /// The file's entry, as it was.
-fn again((chunk, row): Place<'_>) -> Add {
+fn again((chunk, row): Place<'_>, stats: Option<String>) -> Add {
     let file = chunk.file(row);
     Add {
-        stats: chunk.stats(row).map(str::to_owned),
+        stats,
         path: file.path,
         partition_values: file.partition_values,
         size: file.size,

@@ -82,7 +82,7 @@ impl Inner {
             _ => None,
         };
         self.check_removed(index.as_deref(), change)?;
-        let mut actions = self.file_actions(&heads.after, index.as_deref(), change).await?;
+        let mut actions = self.file_actions(&heads.after, base, change).await?;
         self.sync_staged(change).await?;
         let is_head = |a: &&Value| a.get("metaData").is_some() || a.get("protocol").is_some();
         actions.extend(change.raw.iter().filter(|a| !is_head(a)).cloned());
@@ -153,7 +153,7 @@ impl Inner {
     }
 
     /// Adds, removes and new deletion vectors.
-    async fn file_actions(&self, after: &Metadata, index: Option<&FileIndex>, change: &Change) -> Result<Vec<Value>> {
+    async fn file_actions(&self, after: &Metadata, base: Option<&Arc<Snapshot>>, change: &Change) -> Result<Vec<Value>> {
         let now = self.env.clock.now().millis();
         let mut actions = Vec::with_capacity(change.added.len() + change.removed.len());
         for file in &change.removed {
@@ -167,9 +167,14 @@ impl Inner {
         if !partial.is_empty() && !is_on(after, VECTORS) {
             return Err(self.unsupported(Access::Write, format!("it has deletion vectors off (property {VECTORS})")));
         }
+        let mut statistics = match base {
+            Some(base) if !partial.is_empty() => self.logged_statistics(base, partial.iter().map(|d| d.file.key()).collect()).await?,
+            _ => HashMap::new(),
+        };
         for (delete, vector) in partial.iter().zip(self.write_vectors(&partial).await?) {
             actions.push(json!({ "remove": Remove::of(&delete.file, change.data_change, now) }));
-            actions.push(json!({ "add": with_vector(delete, vector, index, change.data_change) }));
+            let stats = statistics.remove(&delete.file.key());
+            actions.push(json!({ "add": with_vector(delete, vector, stats.as_deref(), change.data_change) }));
         }
         for file in &change.added {
             actions.push(json!({ "add": add(file, change.data_change) }));
@@ -226,16 +231,15 @@ fn add(file: &NewFile, data_change: bool) -> Add {
 }
 
 /// The file again, with fewer rows: its bounds stay bounds, but are no longer tight.
-fn with_vector(delete: &RowDeletes, vector: DeletionVector, index: Option<&FileIndex>, data_change: bool) -> Add {
+fn with_vector(delete: &RowDeletes, vector: DeletionVector, stats: Option<&str>, data_change: bool) -> Add {
     let file = &delete.file;
-    let stats = index.and_then(|i| stats_of(i, &[file.key()]).remove(&file.key()));
     Add {
         path: file.path.clone(),
         partition_values: file.partition_values.clone(),
         size: file.size,
         modification_time: file.modification_time,
         data_change,
-        stats: Some(loose(stats.as_deref(), file.rows)),
+        stats: Some(loose(stats, file.rows)),
         tags: None,
         deletion_vector: Some(Vector::from(vector)),
     }
@@ -248,15 +252,4 @@ fn loose(stats: Option<&str>, rows: Option<i64>) -> String {
     }
     stats.insert("tightBounds".to_owned(), false.into());
     Value::Object(stats).to_string()
-}
-
-/// The log's statistics of files.
-pub fn stats_of(index: &FileIndex, keys: &[FileKey]) -> HashMap<FileKey, String> {
-    let wanted: HashMap<&str, &FileKey> = keys.iter().map(|k| (k.path.as_str(), k)).collect();
-    let rows = index.chunks().iter().flat_map(|c| c.live_rows().map(move |r| (c, r)));
-    let found = rows.filter_map(|(chunk, row)| {
-        let key = *wanted.get(chunk.path(row))?;
-        Some((key.clone(), chunk.stats(row).filter(|_| chunk.key(row) == *key)?.to_owned()))
-    });
-    found.collect()
 }

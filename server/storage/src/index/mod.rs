@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, Int64Array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Int32Type, Int64Type};
 use arrow::record_batch::RecordBatch;
@@ -56,7 +56,7 @@ impl DataFile {
 /// are bounds only), `partition` Struct (a typed field for each partition column, logical names), `min`, `max` Struct (a typed
 /// field for each top-level primitive column that may have statistics, logical names; null where unknown), `null_count` Struct of
 /// Int64 (same fields), `deletion_vector` Struct{storage_type Utf8, path_or_inline Utf8, offset Int32?, size_in_bytes Int32, cardinality
-/// Int64}?, `partition_values` Map<Utf8, Utf8?> (raw), `stats` Utf8? (the log's own JSON text, physical names; for commits that carry it on).
+/// Int64}?, `partition_values` Map<Utf8, Utf8?> (raw).
 ///
 /// Bounds hold whatever `tight_bounds` says; only where it is true may a bound be a value of the file, and never for strings (cut to a
 /// prefix) and timestamps (cut to milliseconds; the largest is raised by 999 µs, so that it stays a bound).
@@ -76,7 +76,6 @@ mod column {
     pub const ROWS: usize = 3;
     pub const DELETION_VECTOR: usize = 9;
     pub const PARTITION_VALUES: usize = 10;
-    pub const STATS: usize = 11;
 }
 
 impl Chunk {
@@ -97,11 +96,30 @@ impl Chunk {
         self.rows.column(column::PATH).as_string::<i32>().value(row)
     }
 
-    /// A file's statistics as written in the log.
+    /// Rows in each file before deletion vectors; NULL where there are no statistics.
     #[must_use]
-    pub fn stats(&self, row: usize) -> Option<&str> {
-        let stats = self.rows.column(column::STATS).as_string::<i32>();
-        stats.is_valid(row).then(|| stats.value(row))
+    pub fn rows_of_files(&self) -> &Int64Array {
+        self.rows.column(column::ROWS).as_primitive::<Int64Type>()
+    }
+
+    /// Rows that deletion vectors take, NULL for files without one; `None` when no file has one.
+    #[must_use]
+    pub fn deleted_rows(&self) -> Option<Int64Array> {
+        let vectors = self.rows.column(column::DELETION_VECTOR).as_struct();
+        let counted = vectors.column(4).as_primitive::<Int64Type>();
+        (vectors.null_count() < vectors.len()).then(|| Int64Array::new(counted.values().clone(), vectors.nulls().cloned()))
+    }
+
+    /// How many rows are alive.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.live.as_ref().map_or(self.rows.num_rows(), BooleanBuffer::count_set_bits)
+    }
+
+    /// No row is alive.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// A file's deletion vector.
@@ -172,7 +190,7 @@ impl FileIndex {
     /// How many files.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.chunks.iter().map(|c| c.live.as_ref().map_or(c.rows.num_rows(), BooleanBuffer::count_set_bits)).sum()
+        self.chunks.iter().map(Chunk::len).sum()
     }
 
     /// No files at all.

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, TimeUnit};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
 use asof_storage::deletes;
 use asof_storage::{Commit, Error, FileIndex, HistoryRange, Micros, Snapshot, SnapshotSelector, TableFormat};
 use serde_json::{Value, json};
@@ -302,9 +304,10 @@ async fn history() {
 
 /// All that an index says of a version, one line a file.
 fn lines(index: &FileIndex) -> BTreeSet<String> {
+    let options = FormatOptions::new().with_null("NULL");
     let line = |chunk: &asof_storage::index::Chunk, row: usize| {
-        let columns = chunk.rows.columns().iter().map(|c| format!("{:?}", c.slice(row, 1)));
-        columns.collect::<Vec<_>>().join(" ")
+        let text = |c: &ArrayRef| ArrayFormatter::try_new(c.as_ref(), &options).unwrap().value(row).to_string();
+        chunk.rows.columns().iter().map(text).collect::<Vec<_>>().join(" ")
     };
     let lines: Vec<String> = index.chunks().iter().flat_map(|c| c.live_rows().map(|r| line(c, r))).collect();
     assert_eq!(lines.len(), index.len());
