@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use crate::delta::DeltaTable;
     use crate::object::TableStore;
-    use crate::{Env, TableFormat, TableId};
+    use crate::{Env, TableId};
 
     fn golden() -> Vec<PathBuf> {
         let root = Path::new("../../integration/golden/delta");
