@@ -146,25 +146,29 @@ impl Node {
         self.cpu.run(limit, work).await
     }
 
-    /// Runs a text once, or once for each row of parameters; counts are added, the last rows are kept.
+    /// Runs a text once, or for each row of parameters: together where that can be, else one after the other; counts are added, the last rows are
+    /// kept.
     async fn run_for_each(&self, session: &Arc<Session>, sql: &str, rows: Option<RecordBatch>, interrupt: &Interrupt) -> Result<Outcome> {
         let started = Instant::now();
         let outcome = match &rows {
-            None => self.engine.run(session, sql, None, interrupt).await?,
-            Some(rows) => self.run_rows(session, sql, rows, interrupt).await?,
+            None => self.engine.run(session, sql, None, interrupt).await.map_err(Error::from),
+            Some(rows) => self.run_rows(session, sql, rows, interrupt).await,
         };
-        tracing::info!(
-            principal = session.principal(),
-            changed = outcome.count,
-            ms = started.elapsed().as_millis(),
-            sql = start_of(sql),
-            "statement ran"
-        );
-        Ok(outcome)
+        let (principal, ms) = (session.principal(), started.elapsed().as_millis());
+        match &outcome {
+            Ok(outcome) => tracing::info!(principal, changed = outcome.count, ms, sql = start_of(sql), "statement ran"),
+            Err(error) => tracing::info!(principal, %error, ms, sql = start_of(sql), "statement failed"),
+        }
+        outcome
     }
 
     async fn run_rows(&self, session: &Arc<Session>, sql: &str, rows: &RecordBatch, interrupt: &Interrupt) -> Result<Outcome> {
         let all = rows.num_rows();
+        if all > 1
+            && let Some(outcome) = self.engine.run_rows(session, sql, rows, interrupt).await?
+        {
+            return Ok(outcome);
+        }
         let mut total = Outcome { count: Some(0), rows: None };
         for at in 0..all {
             let row = rows.slice(at, 1);

@@ -25,8 +25,9 @@ use crate::interrupt::Interrupt;
 use crate::plan::normalise::{self, Timestamps};
 use crate::plan::parameters::{self, ParameterTypes};
 use crate::plan::{Planner, StatementContext, guard};
+use crate::runtime::Base;
 use crate::statement::{self, Kind, Statement};
-use crate::{command, dml, runtime, session};
+use crate::{command, dml, session};
 
 /// The three classes of statement on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ pub struct EngineConfig {
 pub struct Engine {
     warehouse: Arc<Warehouse>,
     env: Env,
-    base: SessionState,
+    base: Arc<Base>,
 }
 
 impl Engine {
@@ -128,7 +129,7 @@ impl Engine {
     /// # Errors
     /// When the spill folder cannot be used.
     pub fn new(warehouse: Arc<Warehouse>, env: Env, config: &EngineConfig) -> Result<Self> {
-        let base = runtime::base_state(&warehouse, config)?;
+        let base = Arc::new(Base::new(&warehouse, config)?);
         Ok(Self { warehouse, env, base })
     }
 
@@ -222,6 +223,20 @@ impl Engine {
         }
     }
 
+    /// Run a statement once for many rows of parameters, as one change; `None` where each row is a statement of its own.
+    ///
+    /// # Errors
+    /// Whatever the statement meets; then nothing was changed.
+    pub async fn run_rows(&self, session: &Arc<Session>, sql: &str, rows: &RecordBatch, interrupt: &Interrupt) -> Result<Option<Outcome>> {
+        let statement = statement::parse(sql)?;
+        let Some(all) = statement::batch::of_rows(&statement, rows.num_rows()).filter(|_| rows.num_columns() == statement.parameters)
+        else {
+            return Ok(None);
+        };
+        let ctx = self.context(session, Some(parameters::all_values(rows)?), interrupt);
+        Box::pin(dml::run(&ctx, &all)).await.map(Some)
+    }
+
     fn context(&self, session: &Arc<Session>, parameters: Option<Vec<ScalarValue>>, interrupt: &Interrupt) -> StatementContext {
         StatementContext {
             warehouse: Arc::clone(&self.warehouse),
@@ -230,7 +245,7 @@ impl Engine {
             now: self.env.clock.now(),
             parameters,
             pins: vec![],
-            base: self.base.clone(),
+            base: Arc::clone(&self.base),
             interrupt: interrupt.clone(),
         }
     }
@@ -284,6 +299,7 @@ fn class(kind: &Kind) -> StatementClass {
         Kind::Query(_)
         | Kind::Explain { .. }
         | Kind::Describe
+        | Kind::DescribeDetail
         | Kind::DescribeHistory { .. }
         | Kind::ShowCatalogs
         | Kind::ShowSchemas { .. }

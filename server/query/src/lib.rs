@@ -11,7 +11,7 @@ pub mod functions;
 pub mod interrupt;
 pub mod plan;
 pub mod resolve;
-mod runtime;
+pub mod runtime;
 pub mod scan;
 pub mod session;
 pub mod statement;

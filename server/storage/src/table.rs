@@ -60,6 +60,8 @@ pub trait TableFormat: Debug + Send + Sync {
     async fn resolve(&self, selector: &SnapshotSelector) -> Result<Arc<Snapshot>>;
     /// The files of a snapshot. Errors when a path leaves the table.
     async fn index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>>;
+    /// The files of a snapshot as the log says, whether they are there or not: for changes that may only take them away.
+    async fn logged_index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>>;
     /// Commits, newest first.
     async fn history(&self, range: HistoryRange) -> Result<Vec<Commit>>;
     /// Add one version on top of `base` (`None`: the table is created by this commit). After lost races the change

@@ -32,7 +32,8 @@ pub(super) async fn rows(ctx: &StatementContext, statement: &Statement, limit: O
     batch(&table.history(HistoryRange { limit }).await?)
 }
 
-fn batch(commits: &[Commit]) -> Result<RecordBatch> {
+/// Commits as rows.
+pub(crate) fn batch(commits: &[Commit]) -> Result<RecordBatch> {
     let text =
         |get: fn(&Commit) -> &Option<String>| Arc::new(commits.iter().map(|c| get(c).as_deref()).collect::<StringArray>()) as ArrayRef;
     let timestamps: TimestampMicrosecondArray = commits.iter().map(|c| Some(c.timestamp.0)).collect();
@@ -57,7 +58,8 @@ fn batch(commits: &[Commit]) -> Result<RecordBatch> {
     RecordBatch::try_from_iter_with_nullable(columns).map_err(internal)
 }
 
-fn map<'a>(rows: impl Iterator<Item = Option<&'a Texts>>) -> Result<ArrayRef> {
+/// A column of maps from text to text.
+pub(crate) fn map<'a>(rows: impl Iterator<Item = Option<&'a Texts>>) -> Result<ArrayRef> {
     let names = MapFieldNames { entry: "entries".to_owned(), key: "key".to_owned(), value: "value".to_owned() };
     let mut builder = MapBuilder::new(Some(names), StringBuilder::new(), StringBuilder::new());
     for row in rows {

@@ -1,9 +1,10 @@
-//! Statements that look at the catalog and at history: SHOW, DESCRIBE, DESCRIBE HISTORY.
+//! Statements that look at the catalog and at history: SHOW, DESCRIBE, DESCRIBE DETAIL, DESCRIBE HISTORY.
 //!
 //! Each gives a batch of a fixed schema, which is the same whether it is only described or read.
 
 mod describe;
-mod history;
+mod detail;
+pub(crate) mod history;
 mod show;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::statement::{Kind, Statement};
 pub async fn rows(ctx: &StatementContext, statement: &Statement) -> Result<Option<RecordBatch>> {
     let rows = match &statement.kind {
         Kind::Describe => describe::table(ctx, statement).await?,
+        Kind::DescribeDetail => detail::rows(ctx, statement).await?,
         Kind::DescribeHistory { limit } => history::rows(ctx, statement, *limit).await?,
         Kind::ShowCatalogs => show::catalogs(ctx)?,
         Kind::ShowSchemas { catalog, like } => show::schemas(ctx, catalog.as_deref(), like.as_deref()).await?,

@@ -90,7 +90,7 @@ async fn place(ctx: &StatementContext, create: &CreateTable) -> Result<Arc<dyn T
 async fn existing(table: &dyn TableFormat) -> Result<Option<Existing>> {
     match table.resolve(&SnapshotSelector::Latest).await {
         Ok(snapshot) => {
-            let files = table.index(&snapshot).await?.files().collect();
+            let files = table.logged_index(&snapshot).await?.files().collect();
             Ok(Some(Existing { snapshot, files }))
         }
         Err(asof_storage::Error::NotATable { .. }) => Ok(None),

@@ -15,6 +15,7 @@ use super::columns::{default_value, is_default, required};
 use super::{Attempt, Base, bytes_of, commit, count_of, counted, invalid, operation};
 use crate::error::Result;
 use crate::plan::StatementContext;
+use crate::statement::values::double;
 use crate::statement::{Statement, TableTarget};
 use crate::write::rules::{IDENTITY_HIGH_WATER, Identity, Origin};
 use crate::write::{self, Rules, Source, Target};
@@ -126,6 +127,9 @@ fn with_typed_values(source: &ast::Query, target: &Target, given: &[usize]) -> R
         let mut cells: Vec<&mut ast::Expr> = values.rows.iter_mut().filter_map(|row| row.get_mut(at)).collect();
         for cell in cells.iter_mut().filter(|cell| is_default(cell)) {
             **cell = default_value(field)?;
+        }
+        if field.data_type().is_floating() {
+            cells.iter_mut().for_each(|cell| double(cell));
         }
         let mixed = cells.iter().any(|cell| is_text(cell)) && cells.iter().any(|cell| !is_text(cell) && !is_null(cell));
         if let (true, Some(data_type)) = (mixed, time_type(field.data_type())) {

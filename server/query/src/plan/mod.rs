@@ -6,6 +6,7 @@
 //! that still reaches it is an internal error, never ignored.
 
 pub(crate) mod guard;
+pub(crate) mod meeting;
 pub mod missing;
 pub mod normalise;
 pub mod parameters;
@@ -18,8 +19,9 @@ use arrow::record_batch::RecordBatch;
 use asof_catalog::{Session, Warehouse};
 use asof_storage::{Env, Micros};
 use datafusion::common::ParamValues;
-use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement as SqlStatement;
@@ -31,6 +33,7 @@ pub use relation::Relation;
 use crate::engine::Pin;
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::runtime::Base;
 use crate::statement::{PLACEHOLDER_SCHEMA, Statement};
 
 /// What a statement runs in: who, where, when, with which values.
@@ -49,20 +52,9 @@ pub struct StatementContext {
     /// Versions that a ticket fixed.
     pub pins: Vec<Pin>,
     /// DataFusion's state with asof's functions and limits.
-    pub base: SessionState,
+    pub base: Arc<Base>,
     /// Ends the statement early.
     pub interrupt: Interrupt,
-}
-
-impl StatementContext {
-    /// The state for one statement: its time zone, its `now()`.
-    fn state(&self) -> SessionStateBuilder {
-        let mut state = self.base.clone();
-        let zone = self.session.time_zone();
-        state.config_mut().options_mut().execution.time_zone = Some(zone.clone());
-        state.execution_props_mut().query_execution_start_time = chrono::DateTime::from_timestamp_micros(self.now.0);
-        SessionStateBuilder::new_from_existing(state).with_type_planner(Arc::new(types::SqlTypes::new(&zone)))
-    }
 }
 
 /// Plans the queries of one statement over its resolved relations.
@@ -72,6 +64,7 @@ pub struct Planner {
     relations: Arc<RwLock<Vec<Relation>>>,
     parameters: Option<Vec<ScalarValue>>,
     interrupt: Interrupt,
+    base: Arc<Base>,
 }
 
 impl Planner {
@@ -80,8 +73,10 @@ impl Planner {
     pub fn new(ctx: &StatementContext, relations: Vec<Relation>) -> Self {
         let relations = Arc::new(RwLock::new(relations));
         let planner = relation::PinnedRelations::new(Arc::clone(&relations));
-        let state = ctx.state().with_relation_planners(vec![Arc::new(planner)]).build();
-        Self { state, relations, parameters: ctx.parameters.clone(), interrupt: ctx.interrupt.clone() }
+        let zone = ctx.session.time_zone();
+        let types = Arc::new(types::SqlTypes::new(&zone));
+        let state = ctx.base.statement(zone, ctx.now, Arc::new(planner), types);
+        Self { state, relations, parameters: ctx.parameters.clone(), interrupt: ctx.interrupt.clone(), base: Arc::clone(&ctx.base) }
     }
 
     /// Resolve a statement's occurrences and plan over them. The pins are those of all its tables.
@@ -143,8 +138,10 @@ impl Planner {
         let mut statement = statement;
         crate::statement::columns::fold_each(&mut statement, &self.known_columns());
         crate::statement::names::distinguish(&mut statement);
+        crate::statement::values::alike(&mut statement);
         match self.state.statement_to_plan(SqlStatement::Statement(Box::new(statement))).await {
-            Ok(plan) => Ok(plan),
+            // Now, and not only when it is optimised: the schema that is told of a plan must be the one it has.
+            Ok(plan) => Ok(self.base.meeting.analyze(plan, self.state.config_options())?),
             Err(error) => Err(missing::explain(error, &self.relations()).await),
         }
     }

@@ -14,7 +14,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 
 use crate::error::{Error, Result};
-use crate::statement::{Selector, Statement};
+use crate::statement::{Kind, Selector, Statement};
 
 /// Types of parameters, by number from 1.
 #[derive(Debug, Default)]
@@ -28,13 +28,20 @@ impl ParameterTypes {
     pub fn of_selectors(statement: &Statement) -> Self {
         let mut found = Self::default();
         for table in &statement.tables {
-            match &table.selector {
-                Some(Selector::Version(expr)) => found.note(expr, &DataType::Int64),
-                Some(Selector::Timestamp(expr)) => found.note(expr, &moment()),
-                _ => {}
-            }
+            table.selector.iter().for_each(|selector| found.selector(selector));
+        }
+        if let Kind::Restore { to, .. } = &statement.kind {
+            found.selector(to);
         }
         found
+    }
+
+    fn selector(&mut self, selector: &Selector) {
+        match selector {
+            Selector::Version(expr) => self.note(expr, &DataType::Int64),
+            Selector::Timestamp(expr) => self.note(expr, &moment()),
+            Selector::CompactTimestamp(_) | Selector::Ref(_) => {}
+        }
     }
 
     /// If `expr` is a bare parameter, it has that type (the first note wins).
@@ -98,7 +105,17 @@ pub fn values(batch: Option<&RecordBatch>, count: usize) -> Result<Vec<ScalarVal
         let message = format!("{} rows of parameters came where one was expected", batch.num_rows());
         return Err(Error::Invalid { message, location: None });
     }
-    batch.columns().iter().map(|column| Ok(ScalarValue::try_from_array(unpacked(column)?.as_ref(), 0)?)).collect()
+    all_values(batch)
+}
+
+/// The values of all rows of parameters, one row after the other.
+///
+/// # Errors
+/// An encoding that cannot be unpacked.
+pub fn all_values(batch: &RecordBatch) -> Result<Vec<ScalarValue>> {
+    let columns = batch.columns().iter().map(unpacked).collect::<Result<Vec<_>>>()?;
+    let cells = (0..batch.num_rows()).flat_map(|row| columns.iter().map(move |column| (column, row)));
+    cells.map(|(column, row)| Ok(ScalarValue::try_from_array(column.as_ref(), row)?)).collect()
 }
 
 /// Parameters come in whatever encoding the driver likes; literals should be plain.

@@ -4,6 +4,7 @@
 //! from however deep a view they are named. A ticket's pins win over resolving again.
 
 mod information_schema;
+mod metadata;
 mod moment;
 mod selector;
 
@@ -11,8 +12,9 @@ use std::collections::HashMap;
 use std::pin::Pin as BoxPin;
 use std::sync::Arc;
 
-use asof_storage::{Snapshot, SnapshotSelector, TableFormat};
+use asof_storage::{HistoryRange, Snapshot, SnapshotSelector, TableFormat};
 use datafusion::common::TableReference;
+use datafusion::datasource::MemTable;
 use parking_lot::Mutex;
 
 use crate::engine::Pin;
@@ -124,7 +126,14 @@ impl Resolver<'_> {
                 return Ok(relation);
             }
         }
-        let handle = self::table(self.ctx, &table.target).await?;
+        let handle = match self::table(self.ctx, &table.target).await {
+            Ok(handle) => handle,
+            Err(error) => match metadata::named(&table.target) {
+                // A table of the full name wins over a metadata table.
+                Some((of, which)) if metadata::may_be(&error) => return self.metadata(&of, which, table, selector, error).await,
+                _ => return Err(error),
+            },
+        };
         let name = match &table.target {
             TableTarget::Path { format, path } => TableReference::partial(format.clone(), path.clone()),
             TableTarget::Name(parts) => {
@@ -135,6 +144,34 @@ impl Resolver<'_> {
         let snapshot = self.snapshot(handle.as_ref(), selector).await?;
         let index = handle.index(&snapshot).await?;
         Ok(Relation::Table { name, table: Arc::new(PinnedTable::new(handle, snapshot, index)) })
+    }
+
+    /// A metadata table of `of`; `otherwise` where there is no such table either.
+    async fn metadata(
+        &self,
+        of: &TableTarget,
+        which: metadata::Which,
+        table: &TableOccurrence,
+        selector: &SnapshotSelector,
+        otherwise: Error,
+    ) -> Result<Relation> {
+        let handle = match self::table(self.ctx, of).await {
+            Ok(handle) => handle,
+            // `golden.t.files` names no catalog `golden`, where `golden` is a schema without a table `t`.
+            Err(error) => return Err(if metadata::no_catalog(&otherwise) { error } else { otherwise }),
+        };
+        if table.selector.is_some() && !which.has_versions() {
+            return Err(invalid(format!("{} shows all versions: leave the selector out", table.target)));
+        }
+        let rows = match which.has_versions() {
+            true => {
+                let snapshot = self.snapshot(handle.as_ref(), selector).await?;
+                metadata::of_version(which, handle.index(&snapshot).await?.as_ref(), &snapshot)?
+            }
+            false => metadata::of_commits(which, &handle.history(HistoryRange::default()).await?)?,
+        };
+        let rows = MemTable::try_new(rows.schema(), vec![vec![rows]])?;
+        Ok(Relation::Rows { name: TableReference::bare(table.target.to_string()), rows: Arc::new(rows) })
     }
 
     async fn snapshot(&self, table: &dyn TableFormat, selector: &SnapshotSelector) -> Result<Arc<Snapshot>> {

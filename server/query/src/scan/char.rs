@@ -59,7 +59,8 @@ fn pad(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn compares(op: Operator) -> bool {
+/// Does an operator compare?
+pub(crate) fn compares(op: Operator) -> bool {
     use Operator as O;
     matches!(op, O::Eq | O::NotEq | O::Lt | O::LtEq | O::Gt | O::GtEq | O::IsDistinctFrom | O::IsNotDistinctFrom)
 }

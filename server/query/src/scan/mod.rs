@@ -41,6 +41,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 
 use adapter::PinnedAdapterFactory;
 pub use char::CharComparisons;
+pub(crate) use char::compares;
 use columns::Columns;
 use counted::CountedExec;
 use reader::DataFiles;

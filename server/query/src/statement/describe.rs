@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::{Kind, position};
 use crate::error::Result;
 
-/// `DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [selector]`, `DESCRIBE HISTORY t [LIMIT n]`.
+/// `DESCRIBE [TABLE] [EXTENDED|FORMATTED] t [selector]`, `DESCRIBE DETAIL t [selector]`, `DESCRIBE HISTORY t [LIMIT n]`.
 pub(super) fn describe(cursor: &mut Cursor<'_>) -> Result<Kind> {
     if !cursor.takes(&["DESCRIBE"]) {
         cursor.expect(&["DESC"])?;
@@ -14,7 +14,9 @@ pub(super) fn describe(cursor: &mut Cursor<'_>) -> Result<Kind> {
         return history(cursor);
     }
     if cursor.sees(&["DETAIL"]) && !is_last_word(cursor) {
-        return Err(position::unsupported("DESCRIBE DETAIL; DESCRIBE t and DESCRIBE HISTORY t are there", cursor.location()));
+        cursor.takes(&["DETAIL"]);
+        cursor.table()?;
+        return Ok(Kind::DescribeDetail);
     }
     for word in ["TABLE", "EXTENDED", "FORMATTED"] {
         if cursor.sees(&[word]) && !is_last_word(cursor) {

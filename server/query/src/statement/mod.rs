@@ -13,6 +13,8 @@
 //! Names of tables without quotes are lower case; names of columns stay as written in DDL and DML (`columns` of INSERT and CREATE TABLE,
 //! assignments of UPDATE), to be compared without case.
 
+pub mod batch;
+mod clauses;
 pub mod columns;
 mod cursor;
 mod describe;
@@ -34,6 +36,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 pub mod types;
+pub mod values;
 
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -121,6 +124,8 @@ pub enum Kind {
     },
     /// DESCRIBE [TABLE] [EXTENDED] t: occurrence 0.
     Describe,
+    /// DESCRIBE DETAIL t: occurrence 0.
+    DescribeDetail,
     /// DESCRIBE HISTORY t [LIMIT n]: occurrence 0.
     DescribeHistory {
         /// At most so many.

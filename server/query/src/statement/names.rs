@@ -28,14 +28,21 @@ impl VisitorMut for Distinguisher {
         let scope = Scope::of(select);
         let wildcards = Wildcards::of(select);
         let mut taken: HashSet<String> = select.projection.iter().filter_map(given).collect();
+        // A subquery has the name of what it selects, which may be another's.
+        let several = select.projection.len() > 1;
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let first = taken.insert(scope.planned(expr));
-            if first && !wildcards.have(expr, &scope) {
-                continue;
-            }
             let name = shown(expr);
-            let free = (1..).map(|n| format!("{name}_{n}")).find(|name| taken.insert(name.to_lowercase()));
+            // And a column that is cast has, for DataFusion, the name of both its parts: `t.a`.
+            let misnamed = (several && matches!(expr, Expr::Subquery(_))) || (is_cast(expr) && scope.column(without_casts(expr)).is_some());
+            let free = if first && misnamed && !wildcards.have(without_casts(expr), &scope) {
+                taken.insert(name.to_lowercase()).then_some(name)
+            } else if first && !wildcards.have(without_casts(expr), &scope) {
+                continue;
+            } else {
+                (1..).map(|n| format!("{name}_{n}")).find(|name| taken.insert(name.to_lowercase()))
+            };
             let Some(alias) = free.map(|name| Ident::with_quote('"', name)) else { continue };
             let expr = std::mem::replace(expr, Expr::value(ast::Value::Null));
             *item = SelectItem::ExprWithAlias { expr, alias };
@@ -78,14 +85,26 @@ impl Scope {
         }
     }
 
-    /// What DataFusion would call it, as far as it can be told from here: subqueries are all alike to it.
+    /// What DataFusion would call it, as far as it can be told from here: it leaves casts out, and subqueries are all alike to it.
     fn planned(&self, expr: &Expr) -> String {
-        match self.column(expr) {
-            Some((Some(relation), name)) => format!("{relation}.{name}"),
-            Some((None, name)) => name,
-            None if has_subquery(expr) => "<subquery>".to_owned(),
-            None => expr.to_string().replace('"', "").to_lowercase(),
+        struct Plain<'s>(&'s Scope);
+        impl VisitorMut for Plain<'_> {
+            type Break = ();
+            fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+                if let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
+                    *expr = std::mem::replace(inner, Expr::value(ast::Value::Null));
+                } else if let Some((relation, name)) = self.0.column(expr) {
+                    *expr = Expr::CompoundIdentifier(relation.into_iter().chain([name]).map(Ident::new).collect());
+                }
+                ControlFlow::Continue(())
+            }
         }
+        if has_subquery(expr) {
+            return "<subquery>".to_owned();
+        }
+        let mut plain = expr.clone();
+        let _ = VisitMut::visit(&mut plain, &mut Plain(self));
+        plain.to_string().replace('"', "").to_lowercase()
     }
 }
 
@@ -162,9 +181,20 @@ fn has_subquery(expr: &Expr) -> bool {
     expr.visit(&mut Subqueries).is_break()
 }
 
+fn is_cast(expr: &Expr) -> bool {
+    matches!(expr, Expr::Cast { .. })
+}
+
+fn without_casts(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => without_casts(expr),
+        other => other,
+    }
+}
+
 /// What its user would call it.
 fn shown(expr: &Expr) -> String {
-    match expr {
+    match without_casts(expr) {
         Expr::Identifier(name) => folded(name),
         Expr::CompoundIdentifier(parts) => parts.last().map(folded).unwrap_or_default(),
         _ if has_subquery(expr) => "subquery".to_owned(),

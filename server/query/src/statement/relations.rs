@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableVersion, TableWithJoins, TopQuantity, VisitMut, VisitorMut, With,
+    Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, TableVersion, TableWithJoins, VisitMut, VisitorMut, With,
 };
 
 use super::selector::{self, Site, Spelling};
-use super::{Occurrences, PLACEHOLDER_SCHEMA, Selector, TableOccurrence, TableTarget, nesting, position, spelling};
+use super::{Occurrences, PLACEHOLDER_SCHEMA, Selector, TableOccurrence, TableTarget, clauses, nesting, position, spelling};
 use crate::error::{Error, Location, Result};
 
 /// A table of a FROM that is written with several parts and no alias.
@@ -294,21 +294,6 @@ fn spark_range(name: &ObjectName, args: Option<&mut TableFunctionArgs>, alias: &
     }
 }
 
-/// T-SQL's `SELECT TOP 5 …` as LIMIT.
-fn top_to_limit(query: &mut Query) -> Result<()> {
-    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
-    let Some(top) = select.top.take() else { return Ok(()) };
-    if top.percent || top.with_ties || query.limit_clause.is_some() || query.fetch.is_some() {
-        return Err(position::unsupported(format!("{top}; write LIMIT"), None));
-    }
-    let limit = top.quantity.map(|quantity| match quantity {
-        TopQuantity::Expr(expr) => expr,
-        TopQuantity::Constant(number) => spelling::number(number.to_string()),
-    });
-    query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
-    Ok(())
-}
-
 /// The tables written in a FROM item: parts, last part, has it an alias?
 fn collect_names(table: &TableWithJoins, names: &mut Vec<(Vec<String>, Ident, bool)>) {
     for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
@@ -431,7 +416,7 @@ impl VisitorMut for Relations {
         if matches!(query.body.as_ref(), SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)) {
             return ControlFlow::Break(position::unsupported("a change inside a query; send it as a statement of its own", None));
         }
-        flow(top_to_limit(query))?;
+        flow(clauses::query(query))?;
         let mut with = query.with.take();
         let before = (self.cte_order.len(), self.frames.len());
         if let Some(with) = &mut with {
@@ -451,9 +436,7 @@ impl VisitorMut for Relations {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        if select.into.is_some() {
-            return ControlFlow::Break(position::unsupported("SELECT … INTO; write CREATE TABLE … AS SELECT", None));
-        }
+        flow(clauses::select(select))?;
         self.note_tables(&select.from);
         for item in &mut select.projection {
             let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item else { continue };
@@ -466,6 +449,7 @@ impl VisitorMut for Relations {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Error> {
+        flow(clauses::factor(factor))?;
         flow(self.replace(factor))
     }
 

@@ -173,7 +173,9 @@ fn rewrite_function(function: &mut Function) -> Option<Expr> {
         [part] => part.as_ident().filter(|ident| ident.quote_style.is_none())?.value.to_ascii_lowercase(),
         _ => return None,
     };
-    if !["decode", "getdate", "sysdatetime", "sysutcdatetime", "isnull", "len", "dateadd", "timestampadd"].contains(&name.as_str()) {
+    if !["decode", "getdate", "sysdatetime", "sysutcdatetime", "isnull", "len", "dateadd", "timestampadd", "unix_timestamp"]
+        .contains(&name.as_str())
+    {
         return None;
     }
     let mut given = arguments(function)?;
@@ -184,6 +186,7 @@ fn rewrite_function(function: &mut Function) -> Option<Expr> {
             (!is_encoding).then(|| call("decode_text", vec![taken(bytes), text(set)]))
         }
         ("getdate" | "sysdatetime" | "sysutcdatetime", []) => Some(call("now", Vec::new())),
+        ("unix_timestamp", []) => Some(call("unix_timestamp", vec![call("now", Vec::new())])),
         ("isnull", [a, b]) => Some(call("coalesce", vec![taken(a), taken(b)])),
         ("len", [a]) => Some(call("length", vec![taken(a)])),
         ("dateadd" | "timestampadd", [Expr::Identifier(unit), count, moment]) => {

@@ -444,6 +444,8 @@ fn commands() {
     let check = |sql: &str, expect: &str| assert_eq!(kind(sql), expect, "{sql}");
     check("describe table extended main.t", "Describe");
     check("DESC t", "Describe");
+    check("DESCRIBE DETAIL main.t VERSION AS OF 3", "DescribeDetail");
+    check("DESCRIBE detail", "Describe");
     check("DESCRIBE HISTORY t LIMIT 5", "DescribeHistory { limit: Some(5) }");
     check("DESCRIBE HISTORY delta.`/x/y`", "DescribeHistory { limit: None }");
     check("SHOW CATALOGS", "ShowCatalogs");
@@ -488,7 +490,6 @@ fn commands() {
     for (sql, part) in [
         ("CREATE VIEW v AS SELECT 1", "CREATE TEMPORARY VIEW"),
         ("CREATE TEMP TABLE t (a INT)", "temporary"),
-        ("DESCRIBE DETAIL t", "DESCRIBE DETAIL"),
         ("RESTORE TABLE t", "expected TO, found the end"),
         ("RESTORE TABLE t TO 3", "expected VERSION AS OF or TIMESTAMP AS OF, found 3"),
         ("RESTORE t@v1 TO VERSION AS OF 2", "behind TO"),

@@ -161,6 +161,13 @@ fn features(protocol: &Protocol) -> (BTreeSet<String>, BTreeSet<String>) {
     (readers, writers)
 }
 
+/// All features of a protocol by name, readers' and writers'.
+pub fn all(protocol: &Protocol) -> BTreeSet<String> {
+    let (mut readers, writers) = features(protocol);
+    readers.extend(writers);
+    readers
+}
+
 /// What the metadata and the schema make necessary.
 fn features_of(metadata: &Metadata, schema: &Schema) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut both: BTreeSet<&str> = BTreeSet::new();

@@ -6,14 +6,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use object_store::path::Path;
+
 use super::DeltaSnapshot;
 use super::advance::advance;
 use super::cache::{INDEXES, KnownIndex};
 use super::parts;
 use super::table::Inner;
-use crate::deletes::Place;
+use crate::deletes::{DeletionVector, Place};
 use crate::error::{Error, Result};
-use crate::index::{Chunk, FileIndex, FileKey};
+use crate::index::{Chunk, DataFile, FileIndex, FileKey};
 use crate::snapshot::{FormatSnapshot, Snapshot, Version};
 
 /// A version so near to a known one is reached from there, even when a checkpoint is nearer.
@@ -142,9 +144,24 @@ impl Inner {
                 }
             }
         }
-        if trusted_to_be_there {
-            return Ok(());
+        if trusted_to_be_there { Ok(()) } else { self.refuse_gone(snapshot, paths).await }
+    }
+
+    /// Refuses some files that are gone or lead out of the table, as they lie now: whatever was found before.
+    pub(super) async fn look_for(&self, snapshot: &Snapshot, files: impl Iterator<Item = DataFile>) -> Result<()> {
+        let mut paths = Vec::new();
+        for file in files {
+            if let Some(Ok(Place::File(vector))) = file.deletion_vector.as_ref().map(DeletionVector::place) {
+                let path = self.store.data_path(snapshot, &vector)?;
+                paths.push((vector, path));
+            }
+            let path = self.store.data_path(snapshot, &file.path)?;
+            paths.push((file.path, path));
         }
+        self.refuse_gone(snapshot, paths).await
+    }
+
+    async fn refuse_gone(&self, snapshot: &Snapshot, paths: Vec<(String, Path)>) -> Result<()> {
         let gone = self.store.missing(paths).await?;
         if gone.is_empty() {
             return Ok(());
@@ -170,7 +187,7 @@ fn is_name(logged: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     use arrow::array::ArrayRef;
     use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -182,7 +199,7 @@ mod tests {
     use crate::{Env, TableId};
 
     fn golden() -> Vec<PathBuf> {
-        let root = Path::new("../../integration/golden/delta");
+        let root = std::path::Path::new("../../integration/golden/delta");
         let tables = std::fs::read_dir(root).unwrap().map(|e| e.unwrap().path().join("table"));
         tables.filter(|t| t.join("_delta_log").is_dir()).map(|t| t.canonicalize().unwrap()).collect()
     }

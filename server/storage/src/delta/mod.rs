@@ -37,6 +37,8 @@ mod view;
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
+
 pub use metadata::with_column_mapping;
 pub use table::DeltaTable;
 
@@ -49,4 +51,17 @@ pub struct DeltaSnapshot {
     pub metadata: actions::Metadata,
     log: Arc<log::Listing>,
     shape: Arc<shape::IndexShape>,
+}
+
+impl DeltaSnapshot {
+    /// The columns of its index.
+    pub(crate) fn index_schema(&self) -> SchemaRef {
+        Arc::clone(self.shape.schema())
+    }
+
+    /// The names of the table's features, in order; those of the old numbered protocols spelled out.
+    #[must_use]
+    pub fn features(&self) -> Vec<String> {
+        features::all(&self.protocol).into_iter().collect()
+    }
 }

@@ -28,12 +28,14 @@ impl Inner {
             return Err(Error::Invalid(format!("{} cannot be restored to a version of {}", base.name, target.name)));
         }
         let now = self.known_index(base).await?.index;
-        let then = self.checked_index(target).await?;
+        let then = self.known_index(target).await?.index;
         let (current, wanted) = (by_key(&now), by_key(&then));
         let gone = current.iter().filter(|(k, _)| !wanted.contains_key(*k)).map(|(_, (c, r))| c.file(*r));
         let mut removed: Vec<_> = gone.collect();
         removed.sort_by(|a, b| a.path.cmp(&b.path));
         let coming: HashMap<&FileKey, Place<'_>> = wanted.iter().filter(|(k, _)| !current.contains_key(*k)).map(|(k, p)| (k, *p)).collect();
+        // Looked for now: a version that was read before may have been vacuumed since.
+        self.look_for(target, coming.values().map(|(chunk, row)| chunk.file(*row))).await?;
         let mut statistics = match coming.is_empty() {
             true => HashMap::new(),
             false => self.logged_statistics(target, coming.keys().map(|k| (*k).clone()).collect()).await?,

@@ -96,6 +96,10 @@ impl TableFormat for DeltaTable {
         self.inner.checked_index(snapshot).await
     }
 
+    async fn logged_index(&self, snapshot: &Arc<Snapshot>) -> Result<Arc<FileIndex>> {
+        Ok(self.inner.known_index(snapshot).await?.index)
+    }
+
     async fn history(&self, range: HistoryRange) -> Result<Vec<Commit>> {
         self.inner.history(range).await
     }

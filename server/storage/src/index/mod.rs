@@ -122,6 +122,13 @@ impl Chunk {
         self.len() == 0
     }
 
+    /// Bytes of the live files.
+    #[must_use]
+    pub fn live_bytes(&self) -> i64 {
+        let sizes = self.rows.column(column::SIZE).as_primitive::<Int64Type>();
+        self.live_rows().map(|row| sizes.value(row)).sum()
+    }
+
     /// A file's deletion vector.
     #[must_use]
     pub fn deletion_vector(&self, row: usize) -> Option<DeletionVector> {

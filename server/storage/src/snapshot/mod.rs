@@ -67,6 +67,16 @@ pub struct Snapshot {
     pub format: FormatSnapshot,
 }
 
+impl Snapshot {
+    /// The columns that its index's chunks have.
+    #[must_use]
+    pub fn index_schema(&self) -> SchemaRef {
+        match &self.format {
+            FormatSnapshot::Delta(delta) => delta.index_schema(),
+        }
+    }
+}
+
 /// What a format keeps of a version beside the common part.
 #[derive(Debug, Clone)]
 pub enum FormatSnapshot {

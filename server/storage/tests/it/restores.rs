@@ -77,3 +77,26 @@ async fn a_damaged_table_is_put_back() {
     committed(table.commit(Some(&base), change).await.unwrap());
     assert_eq!(files(&table).await.len(), 1);
 }
+
+/// A version that was read, and so found whole, may have been vacuumed since.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restore_looks_again() {
+    let mut refused = 0;
+    for name in ["delta_rs_dml", "replace", "dv", "optimize_zorder"] {
+        let case = Case::copy(name);
+        let table = case.table();
+        let now = files(&table).await;
+        let target = table.resolve(&SnapshotSelector::Version(1)).await.unwrap();
+        let then: Vec<_> = table.index(&target).await.unwrap().files().collect();
+        let lost: Vec<_> = then.iter().filter(|file| now.iter().all(|n| n.path != file.path)).collect();
+        for file in &lost {
+            std::fs::remove_file(case.path(&file.path)).unwrap();
+        }
+        let restored = table.restore(&latest(&table).await, &target).await;
+        if !lost.is_empty() {
+            assert!(matches!(restored, Err(Error::FileGone { version: 1, .. })), "{name}: {restored:?}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 1);
+}
