@@ -224,6 +224,18 @@ def test_parameters_of_dml(connection, schema):
     assert rows(connection, "SELECT * FROM t ORDER BY id") == [(2, "zwei", moment, decimal.Decimal("2.50")), (3, None, None, None)]
 
 
+def test_a_batch_of_inserts_is_one_commit(connection):
+    execute(connection, "CREATE TABLE batch (id INT NOT NULL, name STRING)")
+    with connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO batch VALUES (?, ?)", [(n, f"row {n}") for n in range(300)])
+        assert cursor.rowcount == 300
+    assert rows(connection, "SELECT count(*), max(name) FROM batch") == [(300, "row 99")]
+    with connection.cursor() as cursor, pytest.raises(adbc_driver_manager.Error):
+        cursor.executemany("INSERT INTO batch (name, id) VALUES (?, ?)", [("a", 1), ("b", None), ("c", 3)])
+    assert rows(connection, "SELECT count(*) FROM batch") == [(300,)]
+    assert rows(connection, "SELECT version, operation FROM batch.history ORDER BY version") == [(0, "CREATE TABLE"), (1, "WRITE")]
+
+
 def test_too_few_and_wrong_parameters(golden_connection):
     with pytest.raises(adbc_driver_manager.Error):
         rows(golden_connection, "SELECT * FROM golden.selectors WHERE d = ? AND d = ?", ("x",))

@@ -64,7 +64,11 @@ impl Base {
     ) -> SessionState {
         let mut state = self.state.clone();
         state.config_mut().options_mut().execution.time_zone = Some(zone);
-        state.execution_props_mut().query_execution_start_time = chrono::DateTime::from_timestamp_micros(now.0);
+        // Functions over columns ask these for the zone, those over literals the state.
+        let options = Arc::clone(state.config_options());
+        let props = state.execution_props_mut();
+        props.config_options = Some(options);
+        props.query_execution_start_time = chrono::DateTime::from_timestamp_micros(now.0);
         let builder = SessionStateBuilder::new_from_existing(state).with_type_planner(types).with_relation_planners(vec![relations]);
         let mut state = builder.build();
         for function in &self.contested {

@@ -3,8 +3,9 @@
 //! * A DECIMAL beside a DOUBLE or FLOAT: both count as DOUBLE. Every literal such as `0.5` is a DECIMAL; DataFusion would make the double one of
 //!   fifteen decimals, so that 1e-20 equals 0.0, and 3e15 or NaN is an error.
 //! * Text beside an instant: an instant, read in the session's time zone. DataFusion would read it in UTC.
+//! * `EXTRACT`, `date_trunc` and `to_char` of an instant: those of the session's wall clock.
 //!
-//! That holds in comparisons, arithmetic, BETWEEN, IN lists, CASE, COALESCE and its like, and set operations.
+//! The first two hold in comparisons, arithmetic, BETWEEN, IN lists, CASE, COALESCE and its like, and set operations.
 
 use std::sync::Arc;
 
@@ -17,10 +18,14 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Union, cast};
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::functions::instant::Zone;
 use crate::scan::compares;
 
 /// Functions whose arguments have one type.
 const ALIKE: [&str; 9] = ["coalesce", "greatest", "least", "nullif", "nvl", "nvl2", "ifnull", "make_array", "array"];
+
+/// DataFusion's functions over the wall clock that an instant's own zone shows.
+const LOCAL: [&str; 3] = ["date_part", "date_trunc", "to_char"];
 
 /// See the module.
 #[derive(Debug)]
@@ -40,7 +45,8 @@ impl AnalyzerRule for MeetingTypes {
         "meeting_types"
     }
 
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let zone = config.execution.time_zone.as_deref().filter(|zone| !Zone::parse(zone).is_none_or(Zone::is_utc));
         let met = plan.transform_up_with_subqueries(|plan| {
             let plan = match plan {
                 LogicalPlan::Union(union) => alike_inputs(union)?,
@@ -53,7 +59,7 @@ impl AnalyzerRule for MeetingTypes {
             let names = NamePreserver::new(&plan);
             let plan = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                Ok(expr.transform_up(|expr| self.meet(expr, &schema))?.update_data(|expr| name.restore(expr)))
+                Ok(expr.transform_up(|expr| self.meet(expr, &schema, zone))?.update_data(|expr| name.restore(expr)))
             })?;
             // A CASE that is a double now changes what is above it.
             plan.map_data(LogicalPlan::recompute_schema)
@@ -63,7 +69,7 @@ impl AnalyzerRule for MeetingTypes {
 }
 
 impl MeetingTypes {
-    fn meet(&self, mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    fn meet(&self, mut expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transformed<Expr>> {
         let changed = match &mut expr {
             Expr::BinaryExpr(binary) if compares(binary.op) || binary.op.is_numerical_operators() => {
                 let compared = compares(binary.op);
@@ -88,6 +94,7 @@ impl MeetingTypes {
                 let mut all: Vec<&mut Expr> = call.args.iter_mut().collect();
                 self.alike(&mut all, schema, false)?
             }
+            Expr::ScalarFunction(call) if LOCAL.contains(&call.func.name()) => local(&mut call.args, schema, zone)?,
             _ => false,
         };
         Ok(Transformed::new_transformed(expr, changed))
@@ -108,6 +115,21 @@ impl MeetingTypes {
         }
         Ok(doubles || instants)
     }
+}
+
+/// Gives instants the session's zone, where it is not UTC.
+fn local(args: &mut [Expr], schema: &DFSchema, zone: Option<&str>) -> Result<bool> {
+    let Some(zone) = zone else { return Ok(false) };
+    let mut changed = false;
+    for arg in args {
+        if let Ok(DataType::Timestamp(unit, Some(given))) = arg.get_type(schema)
+            && given.as_ref() != zone
+        {
+            *arg = cast(std::mem::take(arg), DataType::Timestamp(unit, Some(zone.into())));
+            changed = true;
+        }
+    }
+    Ok(changed)
 }
 
 fn is_float(data_type: &DataType) -> bool {
