@@ -118,6 +118,10 @@ async fn exit_codes_and_errors() {
     assert!(ended.err.contains(&format!("--> {}:4\n", script.display())), "{}", ended.err);
     assert!(server.executed().contains(&"-- a comment; with a semicolon\nINSERT 'a;b'".to_owned()));
 
+    let hidden = asof(&server.address, &["-c", "INSERT hidden; /* oops INSERT never"], None).await;
+    assert!(hidden.code == Some(2) && hidden.err.contains("ends inside a comment"), "{}", hidden.err);
+    assert!(!server.executed().contains(&"INSERT hidden".to_owned()));
+
     assert_eq!(asof(&server.address, &["--nonsense"], None).await.code, Some(2));
     assert_eq!(asof(&server.address, &["-f", "/nowhere/at/all.sql"], None).await.code, Some(2));
     assert_eq!(asof("ftp://x", &["-c", "SELECT 1"], None).await.code, Some(2));

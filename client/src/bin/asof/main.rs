@@ -14,7 +14,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
-use asof_client::script::Script;
+use asof_client::script::{Open, Script};
 use asof_client::{Address, Connection};
 use clap::Parser;
 
@@ -79,7 +79,12 @@ fn inputs(args: &Args) -> Result<Vec<Input>, Failure> {
 
 /// Runs the statements of a text up to the first that fails.
 fn script(runtime: &tokio::runtime::Runtime, runner: &mut Runner, input: &Input) -> Result<(), ExitCode> {
-    Script::cut(&input.text).all().try_for_each(|statement| {
+    let script = Script::cut(&input.text);
+    if script.open == Some(Open::Comment) {
+        let failure = Failure::Usage("the text ends inside a comment: /* without its */ would hide what follows; nothing was run".to_owned());
+        return Err(failure.report(&input.source));
+    }
+    script.all().try_for_each(|statement| {
         runtime.block_on(runner.interruptible(statement.text)).map(drop).map_err(|failure| failure.report(&input.source.at(statement)))
     })
 }

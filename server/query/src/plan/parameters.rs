@@ -97,7 +97,8 @@ pub fn number(expr: &ast::Expr) -> Option<usize> {
 pub fn values(batch: Option<&RecordBatch>, count: usize) -> Result<Vec<ScalarValue>> {
     let given = batch.map_or(0, RecordBatch::num_columns);
     if given != count {
-        let message = format!("the statement has {count} parameters, and {given} values came with it: bind one value for each");
+        let s = if count == 1 { "" } else { "s" };
+        let message = format!("the statement has {count} parameter{s}, and {given} values came with it: bind one value for each");
         return Err(Error::Invalid { message, location: None });
     }
     let Some(batch) = batch.filter(|_| count > 0) else { return Ok(vec![]) };
