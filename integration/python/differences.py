@@ -153,8 +153,8 @@ def table_of(rows: list[tuple], schema: pa.Schema) -> pa.Table:
 REFUSED_WRITES |= {("optimize_cluster", n): ["rowTracking"] for n in (1, 2, 3, 4, 6, 11)}
 # INSERT ... REPLACE WHERE comes with the other write statements; variants are read only.
 REFUSED_WRITES |= {("replace", 4): ["REPLACE"], ("variant", 1): ["variant"], ("variant", 2): ["variant"]}
-# map() without arguments, and NaN among decimal literals of one VALUES column: limits of the planner.
-REFUSED_WRITES |= {("mapping_id", 4): ["map"], ("nested", 1): ["map"], ("partitions_types", 1): ["NaN"], ("type_widening", 1): ["NaN"]}
+# map() without arguments: a limit of the planner.
+REFUSED_WRITES |= {("mapping_id", 4): ["map"], ("nested", 1): ["map"]}
 
 # (case, version) -> why the statement means something else in asof.
 OTHER_WRITES = {("all_types", 2): "a backslash in a plain literal is a backslash, as in the standard; E'...' reads escapes"}
