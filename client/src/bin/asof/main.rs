@@ -81,7 +81,8 @@ fn inputs(args: &Args) -> Result<Vec<Input>, Failure> {
 fn script(runtime: &tokio::runtime::Runtime, runner: &mut Runner, input: &Input) -> Result<(), ExitCode> {
     let script = Script::cut(&input.text);
     if script.open == Some(Open::Comment) {
-        let failure = Failure::Usage("the text ends inside a comment: /* without its */ would hide what follows; nothing was run".to_owned());
+        let failure =
+            Failure::Usage("the text ends inside a comment: /* without its */ would hide what follows; nothing was run".to_owned());
         return Err(failure.report(&input.source));
     }
     script.all().try_for_each(|statement| {

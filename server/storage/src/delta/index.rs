@@ -225,6 +225,12 @@ mod tests {
             for version in (0..=log.latest()).filter(|v| log.latest() < 60 || v % 100 == 0 || v % 97 == 0) {
                 let Ok(snapshot) = inner.snapshot(&log, version).await else { continue };
                 let FormatSnapshot::Delta(delta) = &snapshot.format;
+                let theirs = inner.replayed(&log, version, |replay| replay.heads()).await;
+                match (inner.heads_from_log(&log, version).await, theirs) {
+                    (Ok(ours), Ok(theirs)) => assert_eq!(ours, theirs, "{} version {version}", folder.display()),
+                    (Err(words), Ok(_)) => assert!(words.contains("is no Parquet file"), "{} version {version}: {words}", folder.display()),
+                    (_, Err(_)) => continue,
+                }
                 let shape = Arc::clone(&delta.shape);
                 let Ok(theirs) = inner.replayed(&log, version, move |replay| replay.files(&shape)).await else { continue };
                 match inner.index_from_log(delta, version).await {

@@ -12,6 +12,7 @@ use super::cache::{COMMITS, new_incarnation};
 use super::features::{MAPPING_MODE, unreadable};
 use super::kernel::{Failure, Replay, replay};
 use super::log::{Listing, commit_path, head};
+use super::parts;
 use super::schema::to_arrow;
 use super::shape::IndexShape;
 use super::table::Inner;
@@ -118,7 +119,13 @@ impl Inner {
         }
         let (protocol, metadata) = match self.heads_by_steps(log, version).await {
             Some(heads) => heads,
-            None => self.replayed(log, version, |replay| replay.heads()).await?,
+            None => match self.heads_from_log(log, version).await {
+                Ok(heads) => heads,
+                Err(words) => {
+                    tracing::debug!(table = %self.name, version, words, "the kernel is asked for the protocol and the metadata");
+                    self.replayed(log, version, |replay| replay.heads()).await?
+                }
+            },
         };
         let snapshot = Arc::new(self.build_snapshot(log, version, protocol, metadata).await?);
         self.snapshots.lock().put(log.incarnation, Arc::clone(&snapshot));
@@ -136,6 +143,24 @@ impl Inner {
             heads.1 = commit.metadata.clone().unwrap_or(heads.1);
         }
         Some(heads)
+    }
+
+    /// From the commits since the nearest checkpoint, and the checkpoint where they do not say; why not otherwise.
+    pub(super) async fn heads_from_log(&self, log: &Listing, version: Version) -> Result<(Protocol, Metadata), String> {
+        let bad = self.bad_checkpoints.lock().clone();
+        let checkpoint = log.base(version, &bad).ok_or("the log has a gap")?;
+        let first = checkpoint.map_or(0, |c| c.version + 1);
+        let commits = self.commit_files(log, first, version).await.map_err(|e| e.to_string())?;
+        let protocol = commits.iter().rev().find_map(|c| c.protocol.clone());
+        let metadata = commits.iter().rev().find_map(|c| c.metadata.clone());
+        match (protocol, metadata, checkpoint) {
+            (Some(protocol), Some(metadata), _) => Ok((protocol, metadata)),
+            (protocol, metadata, Some(checkpoint)) => {
+                let (older_protocol, older_metadata) = parts::heads(&self.store, &checkpoint.parts).await?;
+                Ok((protocol.unwrap_or(older_protocol), metadata.unwrap_or(older_metadata)))
+            }
+            _ => Err("protocol or metaData is missing".to_owned()),
+        }
     }
 
     async fn build_snapshot(&self, log: &Arc<Listing>, version: Version, protocol: Protocol, metadata: Metadata) -> Result<Snapshot> {

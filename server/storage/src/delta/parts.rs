@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, MapArray, StructArray, new_null_array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, filter_record_batch, is_not_null};
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Int64Type};
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -23,9 +23,13 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::statistics::Statistics;
 use parquet::schema::types::SchemaDescriptor;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::task::JoinSet;
 
+use super::actions::{Metadata, Protocol};
 use super::log::LOG;
 use super::shape::{IndexShape, map_entries, struct_of, vector_fields};
 use super::statistics::{StatisticsBuilder, StatisticsColumns, typed};
@@ -62,6 +66,21 @@ pub async fn read(store: &TableStore, parts: &[ObjectMeta], shape: &Arc<IndexSha
 
 /// Batches of a checkpoint's rows.
 type Batches = ParquetRecordBatchStream<Reader>;
+/// The protocol and the metadata that a checkpoint of these parts holds.
+pub async fn heads(store: &TableStore, parts: &[ObjectMeta]) -> Result<(Protocol, Metadata), String> {
+    let (mut protocol, mut metadata) = (None, None);
+    for meta in parts {
+        let part = Part::open(store, meta).await?;
+        protocol = protocol.or(part.action("protocol", "minReaderVersion").await?);
+        metadata = metadata.or(part.action("metaData", "id").await?);
+        if let (Some(protocol), Some(metadata)) = (&protocol, &metadata) {
+            let parse = |e: serde_json::Error| e.to_string();
+            return Ok((Protocol::deserialize(protocol).map_err(parse)?, Metadata::deserialize(metadata).map_err(parse)?));
+        }
+    }
+    Err("the checkpoint has no protocol or no metaData".to_owned())
+}
+
 /// Index rows, and further files to read.
 type Read = (Vec<RecordBatch>, Vec<ObjectMeta>);
 
@@ -108,12 +127,7 @@ fn external(error: object_store::Error) -> ParquetError {
 }
 
 async fn read_part(store: &TableStore, meta: &ObjectMeta, shape: &Arc<IndexShape>) -> Result<Read, String> {
-    if meta.location.extension() != Some("parquet") {
-        return Err(format!("{} is no Parquet file", store.shown(&meta.location)));
-    }
-    let mut reader = Reader { objects: Arc::clone(&store.objects), meta: meta.clone() };
-    let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new()).await.map_err(|e| e.to_string())?;
-    let part = Part { reader, metadata };
+    let part = Part::open(store, meta).await?;
     let sidecars = part.sidecars(store).await?;
     let with_columns = part.has("stats_parsed");
     let mut files = None;
@@ -127,6 +141,35 @@ async fn read_part(store: &TableStore, meta: &ObjectMeta, shape: &Arc<IndexShape
 }
 
 impl Part {
+    async fn open(store: &TableStore, meta: &ObjectMeta) -> Result<Self, String> {
+        if meta.location.extension() != Some("parquet") {
+            return Err(format!("{} is no Parquet file", store.shown(&meta.location)));
+        }
+        let mut reader = Reader { objects: Arc::clone(&store.objects), meta: meta.clone() };
+        let metadata = ArrowReaderMetadata::load_async(&mut reader, ArrowReaderOptions::new()).await.map_err(|e| e.to_string())?;
+        Ok(Self { reader, metadata })
+    }
+
+    /// The one action of a kind, as JSON; `always` is a field that it always has, by which row groups without it are told.
+    async fn action(&self, kind: &str, always: &str) -> Result<Option<Value>, String> {
+        let leaf = self.schema().columns().iter().position(|c| c.path().parts() == [kind, always]);
+        let Some(leaf) = leaf else { return Ok(None) };
+        for (number, group) in self.metadata.metadata().row_groups().iter().enumerate() {
+            let nulls = group.column(leaf).statistics().and_then(Statistics::null_count_opt);
+            if nulls.is_some_and(|n| i64::try_from(n) == Ok(group.num_rows())) {
+                continue;
+            }
+            let mut batches = self.group(self.mask(|path| path.first() == Some(&kind)), number)?;
+            while let Some(batch) = batches.try_next().await.map_err(|e| e.to_string())? {
+                let actions = column(&batch, kind)?;
+                if let Some(row) = (0..actions.len()).find(|row| actions.is_valid(*row)) {
+                    return json(actions, row).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
     fn schema(&self) -> &SchemaDescriptor {
         self.metadata.metadata().file_metadata().schema_descr()
     }
@@ -171,7 +214,7 @@ impl Part {
                 let sizes = as_type(child(&sidecars, "sizeInBytes")?, &DataType::Int64)?;
                 for row in (0..sidecars.len()).filter(|r| sidecars.is_valid(*r)) {
                     let path = paths.as_string::<i32>().value(row);
-                    let size = sizes.as_primitive::<arrow::datatypes::Int64Type>().value(row);
+                    let size = sizes.as_primitive::<Int64Type>().value(row);
                     found.push(sidecar(store, path, size)?);
                 }
             }
@@ -252,6 +295,33 @@ fn child<'s>(parent: &'s StructArray, name: &str) -> Result<&'s ArrayRef, String
 
 fn as_type(array: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, String> {
     cast(array, wanted).map_err(|e| e.to_string())
+}
+
+/// A value as the log's JSON has it.
+fn json(array: &ArrayRef, row: usize) -> Result<Value, String> {
+    if array.is_null(row) {
+        return Ok(Value::Null);
+    }
+    Ok(match array.data_type() {
+        DataType::Struct(fields) => {
+            let children = fields.iter().zip(array.as_struct().columns());
+            let pairs = children.map(|(field, child)| Ok((field.name().clone(), json(child, row)?)));
+            Value::Object(pairs.collect::<Result<_, String>>()?)
+        }
+        DataType::List(_) => {
+            let items = array.as_list::<i32>().value(row);
+            Value::Array((0..items.len()).map(|item| json(&items, item)).collect::<Result<_, _>>()?)
+        }
+        DataType::Map(..) => {
+            let entries: ArrayRef = Arc::new(array.as_map().value(row));
+            let (keys, values) = (as_type(entries.as_struct().column(0), &DataType::Utf8)?, entries.as_struct().column(1));
+            let pairs = (0..entries.len()).map(|item| Ok((keys.as_string::<i32>().value(item).to_owned(), json(values, item)?)));
+            Value::Object(pairs.collect::<Result<_, String>>()?)
+        }
+        DataType::Boolean => Value::Bool(array.as_boolean().value(row)),
+        number if number.is_integer() => as_type(array, &DataType::Int64)?.as_primitive::<Int64Type>().value(row).into(),
+        _ => as_type(array, &DataType::Utf8)?.as_string::<i32>().value(row).into(),
+    })
 }
 
 /// The files of a batch as index rows; `None` when one lacks its typed statistics.
