@@ -3,7 +3,7 @@
 #   make demo         build, start a server, tell three stories through the client   (needs Rust)
 #   make test         every suite                                                     (also Python 3.11+, JDK 17+, Maven)
 #   make lint         rustfmt, clippy
-#   make bench        deletion vectors against the same rows without
+#   make bench        asof beside its peers (CASE=P3, QUICK=1, PEERS=duckdb; see integration/bench.sh)  (release build, Python 3.11+)
 #   make run          a server over ./warehouse
 #   make test-spark   Spark reads what asof wrote (long)
 #
