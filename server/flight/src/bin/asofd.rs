@@ -11,6 +11,10 @@ use asof_storage::Env;
 use clap::{Args, Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
+/// Batches are allocated and freed on several threads all the time: beside the system's allocator a fifth of the CPU time of TPC-H goes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Stack of a thread that plans: plans are trees, and are walked by recursion. Only what is touched takes memory.
 const PLANNING_STACK: usize = 64 << 20;
 /// Threads that serve sockets: they only move encoded messages.
