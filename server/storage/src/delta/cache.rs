@@ -39,6 +39,51 @@ pub static INDEXES: LazyLock<Cache<Key, KnownIndex>> = LazyLock::new(|| {
     Cache::builder().max_capacity(INDEX_BYTES).eviction_policy(EvictionPolicy::lru()).weigher(weight).build()
 });
 
+/// How an index was come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// It was kept.
+    Kept,
+    /// From another version's.
+    Steps,
+    /// From a checkpoint and commits, or commits alone.
+    Log,
+    /// By the kernel.
+    Kernel,
+}
+
+static SOURCES: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// Counts an index that was asked for.
+pub fn count(source: Source) {
+    SOURCES[source as usize].fetch_add(1, Ordering::Relaxed);
+}
+
+/// How indexes of versions were come by since the process started, and what is kept of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexMetrics {
+    /// Asked for and kept.
+    pub kept: u64,
+    /// Built from another version's.
+    pub from_steps: u64,
+    /// Built from a checkpoint and commits, or commits alone.
+    pub from_log: u64,
+    /// Built by the kernel.
+    pub from_kernel: u64,
+    /// Indexes in memory.
+    pub entries: u64,
+    /// Their bytes; what versions share counts in each.
+    pub bytes: u64,
+}
+
+/// Of the whole process.
+#[must_use]
+pub fn index_metrics() -> IndexMetrics {
+    let [kept, from_steps, from_log, from_kernel] = SOURCES.each_ref().map(|n| n.load(Ordering::Relaxed));
+    INDEXES.run_pending_tasks();
+    IndexMetrics { kept, from_steps, from_log, from_kernel, entries: INDEXES.entry_count(), bytes: INDEXES.weighted_size() }
+}
+
 /// A new number for a log's life.
 pub fn new_incarnation() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);

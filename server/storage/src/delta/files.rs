@@ -103,7 +103,7 @@ impl<'s> ChunkBuilder<'s> {
         self.path.append_value(entry.path);
         self.size.append_value(entry.size);
         self.modification_time.append_value(entry.modification_time);
-        self.statistics.push(entry.stats);
+        self.statistics.push(entry.path, entry.stats);
         self.vectors.push(entry.deletion_vector.as_ref());
         for (key, value) in &entry.partition_values {
             self.raw.keys().append_value(key);

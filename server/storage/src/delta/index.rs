@@ -10,7 +10,7 @@ use object_store::path::Path;
 
 use super::DeltaSnapshot;
 use super::advance::advance;
-use super::cache::{INDEXES, KnownIndex};
+use super::cache::{self, INDEXES, KnownIndex, Source};
 use super::parts;
 use super::table::Inner;
 use crate::deletes::{DeletionVector, Place};
@@ -45,29 +45,33 @@ impl Inner {
     pub(super) async fn known_index(&self, snapshot: &Arc<Snapshot>) -> Result<KnownIndex> {
         let FormatSnapshot::Delta(delta) = &snapshot.format;
         let key = (delta.log.incarnation, snapshot.version);
-        if let Some(known) = INDEXES.get(&key) {
+        let kept = || INDEXES.get(&key).inspect(|_| cache::count(Source::Kept));
+        if let Some(known) = kept() {
             return Ok(known);
         }
         let _one_at_a_time = self.building.lock().await;
-        if let Some(known) = INDEXES.get(&key) {
+        if let Some(known) = kept() {
             return Ok(known);
         }
-        let index = self.build_index(delta, snapshot.version).await?;
+        let (index, source) = self.build_index(delta, snapshot.version).await?;
+        cache::count(source);
+        tracing::debug!(table = %self.name, version = snapshot.version, files = index.len(), bytes = index.bytes(), ?source, "indexed");
         let known = KnownIndex { index: Arc::new(index), checked: false };
         INDEXES.insert(key, known.clone());
         Ok(known)
     }
 
-    async fn build_index(&self, delta: &DeltaSnapshot, version: Version) -> Result<FileIndex> {
+    async fn build_index(&self, delta: &DeltaSnapshot, version: Version) -> Result<(FileIndex, Source)> {
         if let Some(index) = self.index_by_steps(delta, version).await {
-            return Ok(index);
+            return Ok((index, Source::Steps));
         }
         match self.index_from_log(delta, version).await {
-            Ok(index) => Ok(index),
+            Ok(index) => Ok((index, Source::Log)),
             Err(words) => {
                 tracing::debug!(table = %self.name, version, words, "the kernel is asked for the files");
                 let shape = Arc::clone(&delta.shape);
-                self.replayed(&delta.log, version, move |replay| replay.files(&shape)).await
+                let index = self.replayed(&delta.log, version, move |replay| replay.files(&shape)).await?;
+                Ok((index, Source::Kernel))
             }
         }
     }
@@ -243,5 +247,159 @@ mod tests {
             }
         }
         assert!(compared > 200 && with_checkpoint > 30, "only {compared} compared, {with_checkpoint} with a checkpoint");
+    }
+
+    /// One commit's change of a file.
+    #[derive(Clone, Copy, Debug)]
+    enum Turn {
+        /// Added where it is not there, else removed.
+        Flip,
+        /// Gets another deletion vector.
+        Delete,
+        /// Added once more as it is, with other statistics.
+        Again,
+    }
+
+    /// A log of random commits in a folder: each line of `commits` is one commit's turns of files; after those of `widened` there is a column more.
+    fn write_log(folder: &std::path::Path, commits: &[Vec<(u8, Turn)>], widened: usize) {
+        let log = folder.join("_delta_log");
+        std::fs::create_dir_all(&log).unwrap();
+        let mut live: HashMap<u8, Option<usize>> = HashMap::new();
+        for (version, turns) in commits.iter().enumerate() {
+            let mut lines = Vec::new();
+            if version == 0 {
+                lines.push(serde_json::json!({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7,
+                    "readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}}));
+            }
+            if version == 0 || version == widened {
+                let names: &[&str] = if version < widened { &["id"] } else { &["id", "n"] };
+                let fields: Vec<_> =
+                    names.iter().map(|n| serde_json::json!({"name": n, "type": "long", "nullable": true, "metadata": {}})).collect();
+                let schema = serde_json::json!({"type": "struct", "fields": fields}).to_string();
+                lines.push(serde_json::json!({"metaData": {"id": "00000000-0000-4000-8000-000000000000", "schemaString": schema,
+                    "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {}}}));
+            }
+            let mut touched = HashSet::new();
+            for (file, turn) in turns.iter().filter(|(file, _)| touched.insert(*file)) {
+                let vector = |n: Option<usize>| {
+                    n.map(|n| serde_json::json!({"storageType": "p", "pathOrInlineDv": format!("{n}.bin"), "offset": 1, "sizeInBytes": 9, "cardinality": 1}))
+                };
+                let path = format!("f{file}.parquet");
+                let remove = |n| serde_json::json!({"remove": {"path": path, "deletionVector": vector(n), "dataChange": true, "deletionTimestamp": 1}});
+                let stats = format!(
+                    r#"{{"numRecords":{},"minValues":{{"id":{version}}},"maxValues":{{"id":9,"n":7}},"nullCount":{{"id":0}}}}"#,
+                    version + 2
+                );
+                let add = |n| {
+                    serde_json::json!({"add": {"path": path, "deletionVector": vector(n), "partitionValues": {}, "size": 1,
+                    "modificationTime": version, "dataChange": true, "stats": stats}})
+                };
+                match (live.get(file).copied(), turn) {
+                    (None, Turn::Flip) => {
+                        live.insert(*file, None);
+                        lines.push(add(None));
+                    }
+                    (Some(old), Turn::Flip) => {
+                        live.remove(file);
+                        lines.push(remove(old));
+                    }
+                    (Some(old), Turn::Delete) => {
+                        live.insert(*file, Some(version));
+                        lines.extend([remove(old), add(Some(version))]);
+                    }
+                    (Some(old), Turn::Again) => lines.push(add(old)),
+                    (None, _) => {}
+                }
+            }
+            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            std::fs::write(log.join(format!("{version:020}.json")), text).unwrap();
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, failure_persistence: None, ..Default::default() })]
+
+        /// S6: in whatever order versions are opened, and whatever checkpoints there are, each has the files that a replay of its whole log gives.
+        #[test]
+        fn an_index_by_steps_is_the_one_from_scratch(
+            commits in proptest::collection::vec(proptest::collection::vec((0_u8..6, 0_u8..3), 0..5), 2..24),
+            order in proptest::collection::vec(proptest::prelude::any::<proptest::sample::Index>(), 1..40),
+            checkpoints in proptest::collection::vec(proptest::prelude::any::<proptest::sample::Index>(), 0..3),
+            widened in 0_usize..30,
+        ) {
+            let turn = |n| [Turn::Flip, Turn::Delete, Turn::Again][usize::from(n)];
+            let commits: Vec<Vec<_>> = commits.iter().map(|c| c.iter().map(|(file, n)| (*file, turn(*n))).collect()).collect();
+            let folder = tempfile::tempdir().unwrap();
+            write_log(folder.path(), &commits, widened);
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+            runtime.block_on(async {
+                let open = || {
+                    let id = TableId::new(Url::from_directory_path(folder.path()).unwrap());
+                    let store = TableStore::local(id.location().clone()).unwrap();
+                    DeltaTable::open(id, "t".to_owned(), store, Env::system())
+                };
+                let plain = open();
+                let whole = plain.inner.observe().await.unwrap();
+                let writer = open();
+                for checkpoint in &checkpoints {
+                    writer.inner.observe().await.unwrap();
+                    writer.inner.start_checkpoint(checkpoint.index(commits.len()) as Version);
+                    writer.settle().await;
+                }
+                let table = open();
+                let log = table.inner.observe().await.unwrap();
+                assert!(log.checkpoints.len() >= usize::from(!checkpoints.is_empty()), "no checkpoint was written");
+                for index in &order {
+                    let version = index.index(commits.len()) as Version;
+                    let snapshot = table.inner.snapshot(&log, version).await.unwrap();
+                    let found = table.inner.known_index(&snapshot).await.unwrap().index;
+                    let FormatSnapshot::Delta(delta) = &snapshot.format;
+                    let shape = Arc::clone(&delta.shape);
+                    let expected = plain.inner.replayed(&whole, version, move |replay| replay.files(&shape)).await.unwrap();
+                    assert_eq!(lines(&found), lines(&expected), "version {version}");
+                    assert_eq!(found.len(), expected.len(), "version {version}");
+                }
+            });
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_version_opened_by_many_at_once_is_loaded_once() {
+        let folder = tempfile::tempdir().unwrap();
+        write_log(folder.path(), &[vec![(0, Turn::Flip)], vec![(1, Turn::Flip)]], 9);
+        let id = TableId::new(Url::from_directory_path(folder.path()).unwrap());
+        let store = TableStore::local(id.location().clone()).unwrap();
+        let inner = DeltaTable::open(id, "t".to_owned(), store, Env::system()).inner;
+        let log = inner.observe().await.unwrap();
+        let snapshot = inner.snapshot(&log, 1).await.unwrap();
+        let open = || {
+            let (inner, snapshot) = (Arc::clone(&inner), Arc::clone(&snapshot));
+            tokio::spawn(async move { inner.known_index(&snapshot).await.unwrap().index })
+        };
+        let opened: Vec<_> = (0..16).map(|_| open()).collect();
+        let indexes: Vec<_> = futures::future::join_all(opened).await.into_iter().map(|i| i.unwrap()).collect();
+        assert!(indexes.iter().all(|i| Arc::ptr_eq(i, &indexes[0])));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_the_cache_lost_is_loaded_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let commits: Vec<_> = (0..12).map(|v| vec![(v, Turn::Flip)]).collect();
+        write_log(folder.path(), &commits, 99);
+        let id = TableId::new(Url::from_directory_path(folder.path()).unwrap());
+        let store = TableStore::local(id.location().clone()).unwrap();
+        let inner = DeltaTable::open(id, "t".to_owned(), store, Env::system()).inner;
+        let log = inner.observe().await.unwrap();
+        let before = cache::index_metrics();
+        for version in [5, 11, 3, 11, 5, 0, 11] {
+            let snapshot = inner.snapshot(&log, version).await.unwrap();
+            let index = inner.known_index(&snapshot).await.unwrap().index;
+            assert_eq!(index.len(), usize::try_from(version).unwrap() + 1);
+            INDEXES.invalidate(&(log.incarnation, version));
+            cache::COMMITS.invalidate(&(log.incarnation, version));
+        }
+        // Other tests count too.
+        let after = cache::index_metrics();
+        assert!(after.from_log + after.from_steps >= before.from_log + before.from_steps + 7, "{before:?} {after:?}");
     }
 }

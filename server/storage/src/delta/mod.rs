@@ -39,6 +39,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 
+pub use cache::{IndexMetrics, index_metrics};
 pub use metadata::with_column_mapping;
 pub use table::DeltaTable;
 

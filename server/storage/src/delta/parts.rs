@@ -364,8 +364,9 @@ fn statistics(add: &StructArray, shape: &IndexShape, from: From) -> Result<Optio
         Some(stats) => as_type(stats, &DataType::Utf8)?,
         None => new_null_array(&DataType::Utf8, add.len()),
     };
+    let paths = as_type(child(add, "path")?, &DataType::Utf8)?;
     let mut builder = StatisticsBuilder::new(shape);
-    texts.as_string::<i32>().iter().for_each(|text| builder.push(text));
+    paths.as_string::<i32>().iter().zip(texts.as_string::<i32>()).for_each(|(path, text)| builder.push(path.unwrap_or_default(), text));
     builder.finish().map(Some)
 }
 

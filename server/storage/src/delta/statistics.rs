@@ -87,6 +87,8 @@ pub struct StatisticsBuilder<'s> {
     min: Vec<ValueColumn>,
     max: Vec<ValueColumn>,
     nulls: Vec<Int64Builder>,
+    not_understood: usize,
+    first_not_understood: Option<String>,
 }
 
 impl<'s> StatisticsBuilder<'s> {
@@ -99,26 +101,43 @@ impl<'s> StatisticsBuilder<'s> {
             min: bounds(),
             max: bounds(),
             nulls: shape.columns.iter().map(|_| Int64Builder::new()).collect(),
+            not_understood: 0,
+            first_not_understood: None,
         }
     }
 
-    /// Appends a file's.
-    pub fn push(&mut self, text: Option<&str>) {
-        let stats: Option<Stats<'_>> = text.and_then(|t| serde_json::from_str(t).ok());
+    /// Appends a file's; what is not understood of them counts as unknown.
+    pub fn push(&mut self, path: &str, text: Option<&str>) {
+        // A list would do too, its items taken for the fields in their order.
+        let object = |t: &&str| t.trim_start().starts_with('{');
+        let stats: Option<Stats<'_>> = text.filter(object).and_then(|t| serde_json::from_str(t).ok());
+        let mut understood = stats.is_some() || text.is_none();
         self.rows.append_option(stats.as_ref().and_then(|s| s.num_records));
         self.tight.append_value(stats.as_ref().and_then(|s| s.tight_bounds).unwrap_or(true));
         let values = stats.as_ref().map(|s| (s.min_values.as_ref(), s.max_values.as_ref(), s.null_count.as_ref()));
         let (min, max, nulls) = values.unwrap_or((None, None, None));
         for (i, named) in self.shape.columns.iter().enumerate() {
             let (min, max) = if named.no_bounds { (None, None) } else { (min, max) };
-            self.min[i].push_stat(min.and_then(|m| m.get(&named.physical)), Bound::Min);
-            self.max[i].push_stat(max.and_then(|m| m.get(&named.physical)), Bound::Max);
+            understood &= self.min[i].push_stat(min.and_then(|m| m.get(&named.physical)), Bound::Min);
+            understood &= self.max[i].push_stat(max.and_then(|m| m.get(&named.physical)), Bound::Max);
             self.nulls[i].append_option(nulls.and_then(|m| m.get(&named.physical)).and_then(|v| v.get().parse().ok()));
+        }
+        if !understood {
+            self.not_understood += 1;
+            self.first_not_understood.get_or_insert_with(|| path.to_owned());
         }
     }
 
-    /// The columns.
+    /// The columns. A warning names the first file whose statistics were not understood.
     pub fn finish(mut self) -> Result<StatisticsColumns, String> {
+        if let Some(file) = self.first_not_understood {
+            let files = self.not_understood;
+            tracing::warn!(
+                file,
+                files,
+                "statistics that are not as the schema wants count as unknown: no filter rules these files out by them"
+            );
+        }
         let finish = |columns: Vec<ValueColumn>| columns.into_iter().map(ValueColumn::finish).collect::<Vec<_>>();
         let nulls = self.nulls.iter_mut().map(|b| Arc::new(b.finish()) as ArrayRef).collect();
         let rows = Arc::new(self.rows.finish());
@@ -202,10 +221,13 @@ mod tests {
     fn text() {
         let shape = shape();
         let mut builder = StatisticsBuilder::new(&shape);
-        builder
-            .push(Some(r#"{"numRecords":3,"minValues":{"id":-1,"s":"a\"b","n":{"x":1}},"maxValues":{"id":"wrong"},"nullCount":{"s":2}}"#));
-        builder.push(Some("no JSON"));
-        builder.push(None);
+        builder.push(
+            "a",
+            Some(r#"{"numRecords":3,"minValues":{"id":-1,"s":"a\"b","n":{"x":1}},"maxValues":{"id":"wrong"},"nullCount":{"s":2}}"#),
+        );
+        builder.push("b", Some("no JSON"));
+        builder.push("c", None);
+        assert_eq!((builder.not_understood, builder.first_not_understood.as_deref()), (2, Some("a")));
         let columns = builder.finish().unwrap();
         let rows = columns.rows.as_primitive::<Int64Type>();
         assert_eq!(rows, &Int64Array::from(vec![Some(3), None, None]));
@@ -214,5 +236,24 @@ mod tests {
         assert_eq!(min.column(1).as_string::<i32>().value(0), "a\"b");
         assert_eq!(max.column(0).null_count(), 3);
         assert_eq!(columns.nulls.as_struct().column(1).as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(2), None, None]));
+    }
+
+    #[test]
+    fn a_bound_that_is_null_or_of_another_type_is_unknown() {
+        let shape = shape();
+        let mut builder = StatisticsBuilder::new(&shape);
+        let check = |builder: &mut StatisticsBuilder<'_>, text: &str, not_understood| {
+            builder.push("f", Some(text));
+            assert_eq!(builder.not_understood, not_understood, "{text}");
+        };
+        check(&mut builder, r#"{"minValues":{"s":null,"id":null},"maxValues":{"s":null}}"#, 0);
+        check(&mut builder, r#"{"minValues":{"s":7}}"#, 1);
+        check(&mut builder, r#"{"minValues":{"s":"null"}}"#, 1);
+        check(&mut builder, r#"{"maxValues":{"at":"soon"}}"#, 2);
+        check(&mut builder, r#"{"minValues":3}"#, 3);
+        check(&mut builder, "[]", 4);
+        let columns = builder.finish().unwrap();
+        let text = columns.min.as_struct().column(1).as_string::<i32>().clone();
+        assert_eq!(text.iter().collect::<Vec<_>>(), [None, None, Some("null"), None, None, None]);
     }
 }

@@ -86,23 +86,31 @@ impl ValueColumn {
         }
     }
 
-    /// Appends a statistic as it stands in the JSON text; NULL where it is unknown.
+    /// Appends a statistic as it stands in the JSON text, NULL where it is unknown; false when there is something that is no value of the type.
     ///
     /// Writers cut timestamps to milliseconds, so a largest one with no more than three decimals stands for up to 999 µs more.
-    pub fn push_stat(&mut self, value: Option<&RawValue>, bound: Bound) {
-        let Some(json) = value.map(RawValue::get) else {
-            return self.push_null();
+    pub fn push_stat(&mut self, value: Option<&RawValue>, bound: Bound) -> bool {
+        let Some(json) = value.map(RawValue::get).filter(|json| *json != "null") else {
+            self.push_null();
+            return true;
         };
-        let text = if json.starts_with('"') { serde_json::from_str::<String>(json).ok() } else { Some(json.to_owned()) };
+        let quoted = json.starts_with('"');
+        let text = if quoted { serde_json::from_str::<String>(json).ok() } else { Some(json.to_owned()) };
         match (self, text.as_deref(), bound) {
             (Self::Timestamp(b), Some(text), Bound::Max) => {
                 let cut = text.split_once('.').map_or(0, |(_, f)| f.bytes().take_while(u8::is_ascii_digit).count()) <= 3;
-                b.append_option(timestamp(text).map(|t| if cut { t.saturating_add(999) } else { t }));
+                append!(b, timestamp(text).map(|t| if cut { t.saturating_add(999) } else { t }))
             }
-            (Self::Binary(b), ..) => b.append_null(),
-            (column, text, _) => {
-                column.push_text(text);
+            (Self::Binary(b), ..) => {
+                b.append_null();
+                true
             }
+            (Self::Other(_, count), ..) => {
+                *count += 1;
+                true
+            }
+            (Self::Utf8(b), text, _) => append!(b, text.filter(|_| quoted)),
+            (column, text, _) => column.push_text(text),
         }
     }
 
