@@ -14,7 +14,7 @@ from answers import difference
 from measure import Runs
 from pool import Pool, Worker
 
-DATA_ENGINES = ["asof", "duckdb", "delta-rs", "polars", "sail"]
+DATA_ENGINES = ["asof", "duckdb", "delta-rs", "polars", "sail", "spark"]
 
 
 @dataclass

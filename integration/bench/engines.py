@@ -153,7 +153,18 @@ class Polars(Embedded):
         return self.polars.scan_delta(folder, version=at).select(n=self.polars.len()).collect().to_arrow()
 
 
-class Sail(Embedded):
+class WithSparkSession(Embedded):
+    """What is asked through Spark's Python API."""
+
+    def open(self, tables: dict[str, str]) -> None:
+        for name, folder in tables.items():
+            self.session.read.format("delta").load(folder).createOrReplaceTempView(name)
+
+    def query(self, sql: str) -> pa.Table:
+        return self.session.sql(sql).toArrow()
+
+
+class Sail(WithSparkSession):
     """Sail's Spark Connect server, asked by Spark's client."""
 
     def start(self) -> None:
@@ -165,13 +176,6 @@ class Sail(Embedded):
         host, port = self.server.listening_address
         self.session = SparkSession.builder.remote(f"sc://{host}:{port}").getOrCreate()
 
-    def open(self, tables: dict[str, str]) -> None:
-        for name, folder in tables.items():
-            self.session.read.format("delta").load(folder).createOrReplaceTempView(name)
-
-    def query(self, sql: str) -> pa.Table:
-        return self.session.sql(sql).toArrow()
-
     def travel(self, folder: str, version: int | None, moment: str | None) -> pa.Table:
         reader = self.session.read.format("delta")
         if version is not None:
@@ -180,6 +184,26 @@ class Sail(Embedded):
             reader = reader.option("timestampAsOf", moment)
         reader.load(folder).createOrReplaceTempView("t")
         return self.query("SELECT count(*) AS n FROM t")
+
+
+class Spark(WithSparkSession):
+    """Spark with Delta, in a JVM beside the asking process."""
+
+    def start(self) -> None:
+        import spark_session
+
+        self.session = spark_session.start(Path(os.environ["BENCH_SCRATCH"]))
+        self.session.conf.set("spark.sql.execution.arrow.pyspark.enabled", "true")
+
+    def pids(self) -> list[int]:
+        return [os.getpid(), self.session.sparkContext._gateway.proc.pid]
+
+    def travel(self, folder: str, version: int | None, moment: str | None) -> pa.Table:
+        at = f"VERSION AS OF {version}" if version is not None else f"TIMESTAMP AS OF '{moment}'" if moment else ""
+        return self.query(f"SELECT count(*) AS n FROM delta.`{folder}` {at}")
+
+    def close(self) -> None:
+        self.session.stop()
 
 
 class FlightMemory(Embedded):
@@ -223,5 +247,6 @@ ENGINES = {
     "datafusion": DataFusion,
     "polars": Polars,
     "sail": Sail,
+    "spark": Spark,
     "flight": FlightMemory,
 }
