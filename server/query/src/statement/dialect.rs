@@ -62,14 +62,20 @@ impl Dialect for AsofDialect {
         Some(value.map(|value| Expr::Prefixed { prefix: Ident::with_span(span, marker), value: Box::new(value) }))
     }
 
-    /// Spark's and MySQL's `a DIV b`.
+    /// Spark's and MySQL's `a DIV b`; and `IS [NOT] DISTINCT FROM`, whose right side the parser would take to reach over AND and OR.
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
-        if !parser.parse_keyword(Keyword::DIV) {
+        use Keyword::{DISTINCT, DIV, FROM, IS, NOT};
+        let make: fn(Box<Expr>, Box<Expr>) -> Expr = if parser.parse_keyword(DIV) {
+            |left, right| Expr::BinaryOp { left, op: BinaryOperator::MyIntegerDivide, right }
+        } else if parser.parse_keywords(&[IS, DISTINCT, FROM]) {
+            Expr::IsDistinctFrom
+        } else if parser.parse_keywords(&[IS, NOT, DISTINCT, FROM]) {
+            Expr::IsNotDistinctFrom
+        } else {
             return None;
-        }
+        };
         let left = Box::new(left.clone());
-        let right = parser.parse_subexpr(precedence).map(Box::new);
-        Some(right.map(|right| Expr::BinaryOp { left, op: BinaryOperator::MyIntegerDivide, right }))
+        Some(parser.parse_subexpr(precedence).map(|right| make(left, Box::new(right))))
     }
 
     fn supports_string_literal_backslash_escape(&self) -> bool {
