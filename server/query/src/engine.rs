@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::plan::kept::KeptPlan;
 use crate::plan::normalise::{self, Timestamps};
 use crate::plan::parameters::{self, ParameterTypes};
 use crate::plan::{Planner, StatementContext, guard};
@@ -109,6 +110,8 @@ impl Outcome {
 pub struct EngineConfig {
     /// Bytes for all statements together.
     pub memory_limit: usize,
+    /// Bytes for one statement, if that is less.
+    pub statement_memory_limit: Option<usize>,
     /// Partitions of a plan (cores of the CPU runtime).
     pub parallelism: usize,
     /// Where to spill.
@@ -139,6 +142,14 @@ impl Engine {
         &self.warehouse
     }
 
+    /// Its class alone, by the text.
+    ///
+    /// # Errors
+    /// What parsing finds.
+    pub fn class(&self, sql: &str) -> Result<StatementClass> {
+        Ok(class(&statement::parse(sql)?.kind))
+    }
+
     /// Class, schema and parameters; never runs anything. Resolves tables (to know the schema).
     ///
     /// # Errors
@@ -150,9 +161,9 @@ impl Engine {
         let class = class(&statement.kind);
         let schema = match class {
             StatementClass::Query => {
-                let (plan, ..) = Box::pin(self.logical(&ctx, &statement)).await?;
-                types.of_plan(&plan)?;
-                normalise::schema(plan.schema().as_arrow(), timestamps(session))
+                let planned = Box::pin(self.planned(&ctx, sql, &statement)).await?;
+                types.of_plan(&planned.logical)?;
+                normalise::schema(planned.logical.schema().as_arrow(), timestamps(session))
             }
             StatementClass::CommandWithRows => dml::restore::result_schema(),
             StatementClass::Update => {
@@ -186,7 +197,7 @@ impl Engine {
         ctx.pins = pins.to_vec();
         ctx.now = now.unwrap_or(ctx.now);
         // Boxed, here and below: the futures of planning and writing are large, and every caller would carry their size.
-        Box::pin(self.pinned(&ctx, &statement)).await
+        Box::pin(self.pinned(&ctx, sql, &statement)).await
     }
 
     /// Run a planned query. Call it on the CPU runtime and poll it there.
@@ -200,7 +211,7 @@ impl Engine {
             None => plan.state.create_physical_plan(&plan.logical).await?,
         };
         let schema = Arc::clone(&plan.schema);
-        let batches = execute_stream(guard::guarded(physical, interrupt)?, plan.state.task_ctx())?;
+        let batches = execute_stream(guard::guarded(physical, interrupt)?, self.base.task(&plan.state))?;
         Ok(Box::pin(batches.map(move |batch| normalise::batch(&batch?, &schema))))
     }
 
@@ -214,7 +225,7 @@ impl Engine {
         let ctx = self.context(session, Some(values), interrupt);
         match class(&statement.kind) {
             StatementClass::Query => {
-                let plan = Box::pin(self.pinned(&ctx, &statement)).await?;
+                let plan = Box::pin(self.pinned(&ctx, sql, &statement)).await?;
                 let batches = self.stream(&plan, interrupt).await?.try_collect().await?;
                 Ok(Outcome { count: None, rows: Some((plan.schema, batches)) })
             }
@@ -250,31 +261,47 @@ impl Engine {
         }
     }
 
-    async fn pinned(&self, ctx: &StatementContext, statement: &Statement) -> Result<QueryPlan> {
-        let (logical, planner, pins) = self.logical(ctx, statement).await?;
+    async fn pinned(&self, ctx: &StatementContext, sql: &str, statement: &Statement) -> Result<QueryPlan> {
+        let Planned { logical, kept, planner, pins } = Box::pin(self.planned(ctx, sql, statement)).await?;
         let schema = normalise::schema(logical.schema().as_arrow(), timestamps(&ctx.session));
-        let physical = planner.state().create_physical_plan(&logical).await?;
+        let state = planner.state().clone();
+        let optimised = match &kept {
+            Some(kept) if statement.parameters == 0 => kept.optimised(&state)?,
+            _ => state.optimize(&logical)?,
+        };
+        let physical = state.query_planner().create_physical_plan(&optimised, &state).await?;
         let physical = Arc::new(Mutex::new(Some(physical)));
-        Ok(QueryPlan { schema, pins, now: ctx.now, logical, state: planner.state().clone(), physical })
+        Ok(QueryPlan { schema, pins, now: ctx.now, logical, state, physical })
     }
 
     /// The plan of a query or of a command that only looks.
-    async fn logical(&self, ctx: &StatementContext, statement: &Statement) -> Result<(LogicalPlan, Planner, Vec<Pin>)> {
+    async fn planned(&self, ctx: &StatementContext, sql: &str, statement: &Statement) -> Result<Planned> {
         if let Some(rows) = command::rows(ctx, statement).await? {
             let provider = provider_as_source(Arc::new(MemTable::try_new(rows.schema(), vec![vec![rows]])?));
-            let plan = LogicalPlanBuilder::scan("result", provider, None)?.build()?;
-            return Ok((plan, Planner::new(ctx, vec![]), vec![]));
+            let logical = LogicalPlanBuilder::scan("result", provider, None)?.build()?;
+            return Ok(Planned { logical, kept: None, planner: Planner::new(ctx, vec![])?, pins: vec![] });
         }
         let (planner, pins) = Planner::resolve(ctx, statement).await?;
-        let plan = match &statement.kind {
-            Kind::Query(query) => planner.logical(query).await?,
-            Kind::Explain { analyze, verbose, query } => {
-                planner.with_values(planner.statement(explain(*analyze, *verbose, query)).await?)?
+        let (logical, kept) = match &statement.kind {
+            Kind::Query(query) => {
+                let kept = planner.kept(sql, query).await?;
+                (kept.template.clone(), Some(kept))
             }
+            Kind::Explain { analyze, verbose, query } => (planner.statement(explain(*analyze, *verbose, query)).await?, None),
             _ => return Err(Error::Internal("no query and no command".to_owned())),
         };
-        Ok((plan, planner, pins))
+        Ok(Planned { logical: planner.with_values(logical)?, kept, planner, pins })
     }
+}
+
+/// A statement with rows, planned over pinned tables.
+struct Planned {
+    /// With the parameters' values.
+    logical: LogicalPlan,
+    /// What it was made from, where that is kept.
+    kept: Option<Arc<KeptPlan>>,
+    planner: Planner,
+    pins: Vec<Pin>,
 }
 
 fn timestamps(session: &Session) -> Timestamps {

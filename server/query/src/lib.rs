@@ -9,6 +9,7 @@ pub mod engine;
 pub mod error;
 pub mod functions;
 pub mod interrupt;
+mod memory;
 pub mod plan;
 pub mod resolve;
 pub mod runtime;

@@ -5,15 +5,17 @@
 //! ([`crate::resolve`]) to a [`Relation`], and a `RelationPlanner` without any I/O puts the relation in its place. Q1: a version clause
 //! that still reaches it is an internal error, never ignored.
 
+pub(crate) mod conjunction;
 pub(crate) mod guard;
+pub(crate) mod kept;
 pub(crate) mod meeting;
 pub mod missing;
 pub mod normalise;
 pub mod parameters;
 mod relation;
-mod types;
+pub(crate) mod types;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::record_batch::RecordBatch;
 use asof_catalog::{Session, Warehouse};
@@ -65,18 +67,21 @@ pub struct Planner {
     parameters: Option<Vec<ScalarValue>>,
     interrupt: Interrupt,
     base: Arc<Base>,
+    /// One for all plans of the statement: they share its memory.
+    task: OnceLock<Arc<TaskContext>>,
 }
 
 impl Planner {
     /// Over relations in the order of the statement's occurrences.
-    #[must_use]
-    pub fn new(ctx: &StatementContext, relations: Vec<Relation>) -> Self {
+    ///
+    /// # Errors
+    /// When a state cannot be made.
+    pub fn new(ctx: &StatementContext, relations: Vec<Relation>) -> Result<Self> {
         let relations = Arc::new(RwLock::new(relations));
         let planner = relation::PinnedRelations::new(Arc::clone(&relations));
-        let zone = ctx.session.time_zone();
-        let types = Arc::new(types::SqlTypes::new(&zone));
-        let state = ctx.base.statement(zone, ctx.now, Arc::new(planner), types);
-        Self { state, relations, parameters: ctx.parameters.clone(), interrupt: ctx.interrupt.clone(), base: Arc::clone(&ctx.base) }
+        let state = ctx.base.statement(&ctx.session.time_zone(), ctx.now, Arc::new(planner))?;
+        let (parameters, interrupt) = (ctx.parameters.clone(), ctx.interrupt.clone());
+        Ok(Self { state, relations, parameters, interrupt, base: Arc::clone(&ctx.base), task: OnceLock::new() })
     }
 
     /// Resolve a statement's occurrences and plan over them. The pins are those of all its tables.
@@ -85,7 +90,7 @@ impl Planner {
     /// Unknown names, versions and moments, and selectors that cannot be evaluated.
     pub async fn resolve(ctx: &StatementContext, statement: &Statement) -> Result<(Self, Vec<Pin>)> {
         let (relations, pins) = crate::resolve::resolve(ctx, &statement.tables).await?;
-        Ok((Self::new(ctx, relations), pins))
+        Ok((Self::new(ctx, relations)?, pins))
     }
 
     /// Add a relation; `"__asof"."<returned number>"` stands for it in queries (see [`placeholder`]).
@@ -110,7 +115,7 @@ impl Planner {
     /// What execution runs in.
     #[must_use]
     pub fn task(&self) -> Arc<TaskContext> {
-        self.state.task_ctx()
+        Arc::clone(self.task.get_or_init(|| self.base.task(&self.state)))
     }
 
     /// Plan a query, without parameters' values put in.
@@ -119,6 +124,15 @@ impl Planner {
     /// Unknown columns and functions, wrong types.
     pub async fn template(&self, query: &ast::Query) -> Result<LogicalPlan> {
         self.statement(ast::Statement::Query(Box::new(query.clone()))).await
+    }
+
+    /// The plan of a text's query, made before or now.
+    ///
+    /// # Errors
+    /// As [`Self::template`].
+    pub(crate) async fn kept(&self, text: &str, query: &ast::Query) -> Result<Arc<kept::KeptPlan>> {
+        let zone = self.state.config_options().execution.time_zone.as_deref().unwrap_or_default();
+        self.base.plans.get(text, zone, &self.relations(), self.template(query)).await
     }
 
     /// Plan a query with the parameters' values.

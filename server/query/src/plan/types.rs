@@ -12,12 +12,12 @@ use datafusion::sql::sqlparser::ast;
 
 /// Types in one session's time zone.
 #[derive(Debug)]
-pub(super) struct SqlTypes {
+pub(crate) struct SqlTypes {
     zone: Arc<str>,
 }
 
 impl SqlTypes {
-    pub(super) fn new(zone: &str) -> Self {
+    pub(crate) fn new(zone: &str) -> Self {
         Self { zone: zone.into() }
     }
 

@@ -199,7 +199,7 @@ impl Resolver<'_> {
         let crate::statement::Kind::Query(query) = &statement.kind else {
             return Err(Error::Internal(format!("view {name:?} is no query")));
         };
-        let planner = Planner::new(self.ctx, self.all(&statement.tables, depth + 1).await?);
+        let planner = Planner::new(self.ctx, self.all(&statement.tables, depth + 1).await?)?;
         let plan = planner.logical(query).await?;
         Ok(Relation::View { name: TableReference::bare(name), plan })
     }

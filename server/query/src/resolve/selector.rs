@@ -118,7 +118,7 @@ async fn scalar(ctx: &StatementContext, expr: &ast::Expr, relations: &[Option<Re
         rows: std::sync::Arc::new(datafusion::datasource::empty::EmptyTable::new(std::sync::Arc::new(arrow::datatypes::Schema::empty()))),
     };
     let relations = relations.iter().map(|r| r.clone().unwrap_or_else(nothing)).collect();
-    let planner = Planner::new(ctx, relations);
+    let planner = Planner::new(ctx, relations)?;
     let batches = planner.collect(&select(expr)).await.map_err(|error| match error {
         Error::Invalid { message, .. } => Error::Invalid {
             message: format!("a selector is an expression without columns of its own: {expr}: {message}"),

@@ -17,7 +17,7 @@ use datafusion::physical_expr::expressions::{CastExpr, Column, Literal};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_adapter::{PhysicalExprAdapter, PhysicalExprAdapterFactory};
 
-use super::columns::{Columns, find, present};
+use super::columns::{Columns, find, present, scanned_type};
 use super::reading::{Read, Reading};
 
 /// Makes an adapter for each file.
@@ -86,12 +86,13 @@ impl PinnedAdapter {
     }
 
     fn column(&self, stored: &FieldRef) -> Result<Place> {
+        let field = present(stored).with_data_type(scanned_type(stored));
         let Some(at) = find(stored, self.file.fields(), self.columns.mapping) else {
-            return Ok(Place::Missing(present(stored)));
+            return Ok(Place::Missing(field));
         };
         let found = self.file.field(at);
-        let reading = Reading::plan(stored, found.data_type(), self.columns.mapping)?;
-        Ok(Place::Found { column: Column::new(found.name(), at), path: Vec::new(), reading, field: present(stored) })
+        let reading = Reading::column(stored, found.data_type(), self.columns.mapping)?;
+        Ok(Place::Found { column: Column::new(found.name(), at), path: Vec::new(), reading, field })
     }
 
     fn read(&self, place: Place) -> Result<Arc<dyn PhysicalExpr>> {

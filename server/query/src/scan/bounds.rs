@@ -16,7 +16,7 @@ use datafusion::common::Column;
 use datafusion::common::ScalarValue;
 use datafusion::common::pruning::PruningStatistics;
 
-use super::columns::{Columns, char_length, is_variant};
+use super::columns::{Columns, char_length, is_variant, scanned_type};
 
 /// Writers that cut a time before 1970 towards zero leave the least one so many microseconds too late. (The greatest one is raised when
 /// the index is built.)
@@ -75,7 +75,7 @@ impl<'a> Bounds<'a> {
             return None;
         }
         let name = if end == End::Min { "min" } else { "max" };
-        let values = as_type(self.group(name)?.column_by_name(column)?, stored.data_type())?;
+        let values = as_type(self.group(name)?.column_by_name(column)?, &scanned_type(stored))?;
         Some(match (values.data_type(), end) {
             (DataType::Float32, End::Min) => {
                 let lower = |v: f32| if v == 0.0 { -0.0 } else { v };

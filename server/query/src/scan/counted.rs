@@ -20,25 +20,28 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties};
 use futures::stream;
 
+use super::considered::Considered;
+
 /// So many rows without columns.
 #[derive(Debug)]
 pub(super) struct CountedExec {
     rows: usize,
+    considered: Considered,
     properties: Arc<PlanProperties>,
 }
 
 impl CountedExec {
-    pub(super) fn new(rows: usize) -> Self {
+    pub(super) fn new(rows: usize, considered: Considered) -> Self {
         let equivalences = EquivalenceProperties::new(Arc::new(Schema::empty()));
         let properties =
             PlanProperties::new(equivalences, Partitioning::UnknownPartitioning(1), EmissionType::Incremental, Boundedness::Bounded);
-        Self { rows, properties: Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)) }
+        Self { rows, considered, properties: Arc::new(properties.with_scheduling_type(SchedulingType::Cooperative)) }
     }
 }
 
 impl DisplayAs for CountedExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CountedExec: {} rows, from the index", self.rows)
+        write!(f, "CountedExec: rows={}, from the index, {}", self.rows, self.considered)
     }
 }
 

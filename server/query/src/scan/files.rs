@@ -33,8 +33,12 @@ pub(super) struct Chosen {
 impl Chosen {
     /// Rows that are left, where known.
     fn left(&self) -> Option<u64> {
-        let deleted = self.vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0));
-        self.rows.map(|rows| rows.saturating_sub(deleted))
+        self.rows.map(|rows| rows.saturating_sub(self.deleted()))
+    }
+
+    /// Rows that its deletion vector takes.
+    pub(super) fn deleted(&self) -> u64 {
+        self.vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0))
     }
 }
 
@@ -85,8 +89,9 @@ fn long(chunk: &RecordBatch, name: &str, row: usize) -> Option<i64> {
     column.is_valid(row).then(|| column.value(row))
 }
 
-/// Keeps no more files than `limit` rows need.
-pub(super) fn trim(chosen: &mut Vec<Chosen>, limit: usize) {
+/// Keeps no more files than `limit` rows need; how many were dropped.
+pub(super) fn trim(chosen: &mut Vec<Chosen>, limit: usize) -> usize {
+    let before = chosen.len();
     let mut rows = 0_u64;
     let enough = chosen.iter().position(|file| {
         rows += file.left().unwrap_or(0);
@@ -95,6 +100,7 @@ pub(super) fn trim(chosen: &mut Vec<Chosen>, limit: usize) {
     if let Some(last) = enough {
         chosen.truncate(last + 1);
     }
+    before - chosen.len()
 }
 
 /// Loads the deletion vectors and attaches the rows that are left; drops files of which none is.

@@ -6,6 +6,7 @@
 //! - partition values are constant columns, so that dynamic filters reach them ([`select`], [`files`]);
 //! - columns are found by physical name or field id at every depth ([`adapter`], [`reading`]);
 //! - rows whose columns nobody wants are counted by the index, no file is opened ([`counted`]);
+//! - files are decoded late where a join wants few of their rows ([`source`]);
 //! - files are ruled out before they are opened ([`bounds`]), and what is known of the others is told to the optimiser ([`statistics`]).
 //!
 //! Invariants: a scan reads only the pinned version (Q1); its schema is that version's (Q2), whatever the files hold.
@@ -14,12 +15,14 @@ mod adapter;
 mod bounds;
 mod char;
 mod columns;
+mod considered;
 mod counted;
 mod deletes;
 mod files;
 mod reader;
 mod reading;
 mod select;
+mod source;
 mod statistics;
 mod variant;
 
@@ -43,17 +46,13 @@ use adapter::PinnedAdapterFactory;
 pub use char::CharComparisons;
 pub(crate) use char::compares;
 use columns::Columns;
+use considered::Considered;
 use counted::CountedExec;
 use reader::DataFiles;
+use source::PinnedSource;
 
 /// Name of the hidden column that holds a row's file ordinal (UInt32), see [`PinnedTable::with_file_ordinal`].
 pub const FILE_ORDINAL: &str = "__asof_file";
-
-/// Whether filters run while files are decoded, so that other columns are decoded only where rows pass.
-///
-/// Never for tables with a variant: a filter on its text cannot run while its struct is decoded, and would be dropped there silently. For
-/// the same reason sessions must leave `datafusion.execution.parquet.pushdown_filters` off: DataFusion would turn it on behind us.
-const LATE_MATERIALISATION: bool = false;
 
 /// A table at one version, as DataFusion sees it: a `TableProvider` whose files, schema and statistics come from the pinned index.
 #[derive(Debug, Clone)]
@@ -102,15 +101,16 @@ impl PinnedTable {
     }
 
     /// How to read Parquet: the session's options, and what Delta asks for.
-    fn source(&self, state: &dyn Session, files: DataFiles) -> ParquetSource {
+    fn source(&self, state: &dyn Session, files: DataFiles, considered: Considered) -> PinnedSource {
         let mut options = TableParquetOptions { global: state.config_options().execution.parquet.clone(), ..Default::default() };
         // INT96 holds instants of any year: microseconds reach them all, nanoseconds only 1677 to 2262.
         options.global.coerce_int96 = Some("us".to_owned());
         options.global.coerce_int96_tz = Some("UTC".to_owned());
-        options.global.pushdown_filters = LATE_MATERIALISATION && !self.columns.has_variant();
-        ParquetSource::new(self.columns.scanned.clone())
+        options.global.pushdown_filters = false;
+        let parquet = ParquetSource::new(self.columns.scanned.clone())
             .with_table_parquet_options(options)
-            .with_parquet_file_reader_factory(Arc::new(files))
+            .with_parquet_file_reader_factory(Arc::new(files));
+        PinnedSource::new(parquet, !self.columns.has_variant(), considered)
     }
 
     fn store_url(&self, state: &dyn Session) -> Result<ObjectStoreUrl> {
@@ -149,20 +149,25 @@ impl TableProvider for PinnedTable {
             snapshot: Arc::clone(&self.snapshot),
             footers: state.runtime_env().cache_manager.get_file_metadata_cache(),
         };
-        let selected = select::select(state, columns, &self.index, self.only.as_deref().map(Vec::as_slice), filters)?;
+        let mut considered = Considered::new(&self.snapshot);
+        let only = self.only.as_deref().map(Vec::as_slice);
+        let selected = select::select(state, columns, &self.index, only, filters, &mut considered)?;
         let all_exact = filters.iter().all(|f| select::is_exact(f, columns));
         let limit = limit.filter(|_| all_exact);
         if all_exact
             && projection.is_some_and(Vec::is_empty)
             && let Some(rows) = select::count(&selected)
         {
-            return Ok(Arc::new(CountedExec::new(limit.map_or(rows, |limit| rows.min(limit)))));
+            return Ok(Arc::new(CountedExec::new(limit.map_or(rows, |limit| rows.min(limit)), considered)));
         }
         let mut chosen = files::choose(&files, columns, &selected, &self.wanted(projection, filters))?;
         if let Some(limit) = limit {
-            files::trim(&mut chosen, limit);
+            considered.by_limit = files::trim(&mut chosen, limit);
         }
+        considered.deleted_rows = chosen.iter().map(files::Chosen::deleted).sum();
+        let opened = chosen.len();
         let to_read = files::without_deleted(&files, chosen).await?;
+        considered.emptied = opened - to_read.len();
         let projection: Vec<usize> = match projection {
             Some(presented) => presented.iter().filter_map(|i| columns.order.get(*i).copied()).collect(),
             None => columns.order.clone(),
@@ -172,7 +177,7 @@ impl TableProvider for PinnedTable {
         }
         let groups = files::group(to_read, state.config().target_partitions(), columns)?;
         let known = statistics::merge(groups.iter().filter_map(|g| g.file_statistics(None)), columns)?;
-        let source = self.source(state, files);
+        let source = self.source(state, files, considered);
         let config = FileScanConfigBuilder::new(self.store_url(state)?, Arc::new(source))
             .with_file_groups(groups)
             .with_statistics(known)

@@ -19,7 +19,7 @@ use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::columns::{char_length, find, is_variant, present, presented_type};
+use super::columns::{char_length, find, is_variant, present, presented_type, scanned_type};
 use super::variant;
 
 /// A plan to read one column or nested field.
@@ -53,6 +53,15 @@ pub(super) struct Child {
 }
 
 impl Reading {
+    /// The plan for the snapshot's column `stored`, which lies in a file as `found`: as for a field, but text becomes a view.
+    pub(super) fn column(stored: &Field, found: &DataType, mapping: ColumnMapping) -> Result<Self> {
+        match (scanned_type(stored), found) {
+            (DataType::Utf8View, DataType::Utf8View) => Ok(Self::Same),
+            (view @ DataType::Utf8View, _) if can_cast_types(found, &view) => Ok(Self::Cast(view)),
+            _ => Self::plan(stored, found, mapping),
+        }
+    }
+
     /// The plan for the snapshot's field `stored`, which lies in a file as `found`.
     pub(super) fn plan(stored: &Field, found: &DataType, mapping: ColumnMapping) -> Result<Self> {
         if is_variant(stored) {

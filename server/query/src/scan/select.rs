@@ -20,6 +20,7 @@ use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 use super::FILE_ORDINAL;
 use super::bounds::Bounds;
 use super::columns::Columns;
+use super::considered::Considered;
 use super::reading::pad;
 
 /// The files of one chunk that a scan opens.
@@ -50,6 +51,7 @@ pub(super) fn select<'a>(
     index: &'a FileIndex,
     only: Option<&[u32]>,
     filters: &[Expr],
+    considered: &mut Considered,
 ) -> Result<Vec<Selected<'a>>> {
     let (exact, pruning): (Vec<Expr>, Vec<Expr>) = filters.iter().cloned().partition(|f| is_exact(f, columns));
     let pruning = match conjunction(pruning) {
@@ -68,14 +70,19 @@ pub(super) fn select<'a>(
         if let Some(only) = only {
             files.retain(|(_, ordinal)| only.binary_search(ordinal).is_ok());
         }
+        let all = files.len();
         if let Some(filter) = conjunction(exact.iter().cloned()) {
             retain_matching(state, columns, chunk, &mut files, filter)?;
         }
+        let of_partitions = files.len();
         if let Some(predicate) = pruning.as_ref().filter(|_| !files.is_empty())
             && let Ok(may_match) = predicate.prune(&Bounds::new(columns, &chunk.rows))
         {
             files.retain(|(row, _)| may_match.get(*row).copied().unwrap_or(true));
         }
+        considered.files += all;
+        considered.by_partition += all - of_partitions;
+        considered.by_statistics += of_partitions - files.len();
         selected.push(Selected { chunk, files });
     }
     Ok(selected)

@@ -14,27 +14,32 @@ use asof_storage::Env;
 use serde_json::Value;
 use tempfile::TempDir;
 
-struct Server {
+pub struct Server {
     folder: TempDir,
     engine: Engine,
     session: Arc<Session>,
 }
 
 impl Server {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        Self::with_memory(None)
+    }
+
+    /// A statement may take so many bytes.
+    pub fn with_memory(statement_memory_limit: Option<usize>) -> Self {
         let folder = TempDir::new().unwrap();
         let warehouse = Arc::new(Warehouse::open(folder.path().to_str().unwrap(), "lake", Env::system()).unwrap());
-        let config = EngineConfig { memory_limit: 256 << 20, parallelism: 2, spill_dir: None };
+        let config = EngineConfig { memory_limit: 256 << 20, statement_memory_limit, parallelism: 2, spill_dir: None };
         let engine = Engine::new(warehouse, Env::system(), &config).unwrap();
         let session = Sessions::new(Env::system(), Duration::from_secs(600), "lake", "main").open("anonymous");
         Self { folder, engine, session }
     }
 
-    async fn try_run(&self, sql: &str) -> Result<Outcome, Error> {
+    pub async fn try_run(&self, sql: &str) -> Result<Outcome, Error> {
         self.engine.run(&self.session, sql, None, &Interrupt::new()).await
     }
 
-    async fn run(&self, sql: &str) -> Outcome {
+    pub async fn run(&self, sql: &str) -> Outcome {
         self.try_run(sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"))
     }
 
@@ -53,7 +58,7 @@ impl Server {
     }
 
     /// Rows as text, `|` between values.
-    async fn rows(&self, sql: &str) -> Vec<String> {
+    pub async fn rows(&self, sql: &str) -> Vec<String> {
         let (_, batches) = self.run(sql).await.rows.unwrap();
         batches.iter().flat_map(texts).collect()
     }

@@ -22,7 +22,7 @@ const ENDLESS: [&str; 6] = [
 
 fn engine(folder: &TempDir) -> (Arc<Engine>, Arc<Session>) {
     let warehouse = Arc::new(Warehouse::open(folder.path().to_str().unwrap(), "lake", Env::system()).unwrap());
-    let config = EngineConfig { memory_limit: 1 << 30, parallelism: 1, spill_dir: None };
+    let config = EngineConfig { memory_limit: 1 << 30, statement_memory_limit: None, parallelism: 1, spill_dir: None };
     let engine = Arc::new(Engine::new(warehouse, Env::system(), &config).unwrap());
     let session = Sessions::new(Env::system(), Duration::from_secs(600), "lake", "main").open("anonymous");
     (engine, session)

@@ -4,5 +4,7 @@
 mod dml;
 mod golden;
 mod interrupt;
+mod plans;
+mod pruning;
 mod scan;
 mod slt;

@@ -37,7 +37,7 @@ async fn the_corpus_in_process() {
     let folder = tempfile::tempdir().unwrap();
     corpus::fill(folder.path()).unwrap();
     let warehouse = Arc::new(Warehouse::open(folder.path().to_str().unwrap(), "lake", Env::system()).unwrap());
-    let config = EngineConfig { memory_limit: 256 << 20, parallelism: 2, spill_dir: None };
+    let config = EngineConfig { memory_limit: 256 << 20, statement_memory_limit: None, parallelism: 2, spill_dir: None };
     let engine = Arc::new(Engine::new(warehouse, Env::system(), &config).unwrap());
     let sessions = Sessions::new(Env::system(), Duration::from_secs(600), "lake", "main");
     let files = corpus::files().unwrap();
