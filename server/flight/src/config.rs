@@ -41,6 +41,9 @@ pub struct Settings {
     /// Memory for all statements together, such as 4GB [default: three quarters of the machine's]
     #[arg(long, env = "ASOF_MEMORY_LIMIT", value_name = "BYTES")]
     pub memory_limit: Option<String>,
+    /// Memory for one statement, such as 1GB [default: all that there is for all together]
+    #[arg(long, env = "ASOF_STATEMENT_MEMORY_LIMIT", value_name = "BYTES")]
+    pub statement_memory_limit: Option<String>,
     /// Folder for what does not fit into memory [default: the system's temporary folder]
     #[arg(long, env = "ASOF_SPILL_DIR", value_name = "PATH")]
     pub spill_dir: Option<PathBuf>,
@@ -62,7 +65,7 @@ pub struct Settings {
 }
 
 /// The keys of a file.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "catalog",
     "cpu_threads",
     "listen",
@@ -73,6 +76,7 @@ const KEYS: [&str; 11] = [
     "session_ttl",
     "shutdown_grace",
     "spill_dir",
+    "statement_memory_limit",
     "warehouse",
 ];
 
@@ -89,6 +93,8 @@ pub struct Config {
     pub session_ttl: Duration,
     /// Bytes for all statements together.
     pub memory_limit: usize,
+    /// Bytes for one statement, if that is less.
+    pub statement_memory_limit: Option<usize>,
     /// Where to spill.
     pub spill_dir: Option<PathBuf>,
     /// Threads that plan and execute.
@@ -182,6 +188,7 @@ impl Settings {
             catalog: self.catalog.or(other.catalog),
             session_ttl: self.session_ttl.or(other.session_ttl),
             memory_limit: self.memory_limit.or(other.memory_limit),
+            statement_memory_limit: self.statement_memory_limit.or(other.statement_memory_limit),
             spill_dir: self.spill_dir.or(other.spill_dir),
             cpu_threads: self.cpu_threads.or(other.cpu_threads),
             max_statement: self.max_statement.or(other.max_statement),
@@ -207,6 +214,7 @@ impl Settings {
             catalog: self.catalog.unwrap_or_else(|| "lake".to_owned()),
             session_ttl: duration("session_ttl", self.session_ttl, Duration::from_secs(8 * 3600))?,
             memory_limit: self.memory_limit.map_or_else(|| Ok(default_memory()), |text| bytes("memory_limit", &text))?,
+            statement_memory_limit: self.statement_memory_limit.map(|text| bytes("statement_memory_limit", &text)).transpose()?,
             spill_dir: self.spill_dir,
             cpu_threads,
             max_statement: self.max_statement.map_or(Ok(16 << 20), |text| bytes("max_statement", &text))?,

@@ -111,7 +111,7 @@ impl Node {
     async fn planned_or_run(&self, session: &Arc<Session>, sql: &str, bound: &[u8], interrupt: &Interrupt) -> Result<Flight> {
         let rows = parameters::from_bound(bound)?;
         let id = self.env.entropy.uuid().simple().to_string();
-        if self.engine.describe(session, sql, interrupt).await?.class == StatementClass::Query {
+        if self.engine.class(sql)? == StatementClass::Query {
             let row = parameters::single(rows)?;
             let plan = self.engine.plan(session, sql, row.as_ref(), &[], None, interrupt).await?;
             let kept = if row.is_some() { bound } else { &[] };
@@ -136,7 +136,7 @@ impl Node {
         let (node, session) = (Arc::clone(self), Arc::clone(session));
         let limit = session.statement_timeout();
         let work = |interrupt| async move {
-            if node.engine.describe(&session, &sql, &interrupt).await?.class == StatementClass::Query {
+            if node.engine.class(&sql)? == StatementClass::Query {
                 return Err(Error::Request(
                     "this statement gives rows and changes nothing: send it as a query, not as an update".to_owned(),
                 ));

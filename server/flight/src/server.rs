@@ -70,8 +70,12 @@ impl Server {
     pub async fn open(config: &Config, env: Env, cpu: Handle) -> Result<Self, ServeError> {
         let warehouse = Arc::new(Warehouse::open(&config.warehouse, &config.catalog, env.clone())?);
         let signer = Signer::new(&warehouse.secret().await?);
-        let limits =
-            EngineConfig { memory_limit: config.memory_limit, parallelism: config.cpu_threads, spill_dir: config.spill_dir.clone() };
+        let limits = EngineConfig {
+            memory_limit: config.memory_limit,
+            statement_memory_limit: config.statement_memory_limit,
+            parallelism: config.cpu_threads,
+            spill_dir: config.spill_dir.clone(),
+        };
         let engine = Arc::new(Engine::new(warehouse, env.clone(), &limits)?);
         let sessions = Arc::new(Sessions::new(env.clone(), config.session_ttl, &config.catalog, "main"));
         let limits = Limits { statement_bytes: config.max_statement };

@@ -84,7 +84,7 @@ async fn serve(config: &Config, cpu: tokio::runtime::Handle) -> Result<(), Serve
     tracing::info!(address = %server.address(), warehouse = config.warehouse, catalog = config.catalog, "serving");
     say(std::io::stdout(), &format!("asofd listening on {}", server.address()));
     server.serve(stop).await?;
-    tracing::info!("ended");
+    tracing::info!(indexes = ?asof_storage::delta::index_metrics(), "ended");
     Ok(())
 }
 

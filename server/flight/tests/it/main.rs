@@ -104,6 +104,7 @@ async fn open(root: &TempDir, clock: &Arc<Turned>, change: impl FnOnce(&mut Conf
         catalog: "lake".to_owned(),
         session_ttl: Duration::from_secs(600),
         memory_limit: 1 << 30,
+        statement_memory_limit: None,
         spill_dir: None,
         cpu_threads: 2,
         max_statement: 1 << 20,

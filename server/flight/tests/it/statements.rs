@@ -213,8 +213,8 @@ async fn a_stream_is_cancelled_by_its_owner() {
 async fn a_statement_may_not_take_longer_than_the_session_says() {
     let server = Running::start().await;
     let mut client = server.client().await;
-    client.update("SET statement_timeout = '200ms'").await.unwrap();
     client.update("CREATE TABLE t (id BIGINT)").await.unwrap();
+    client.update("SET statement_timeout = '200ms'").await.unwrap();
     for filter in ["a.value % 7 = b.value % 11", "a.value * b.value % 7 = 8", "a.value + b.value < 0"] {
         let pairs = format!("generate_series(1, 1000000) a(value), generate_series(1, 1000000) b(value) WHERE {filter}");
         let late = client.query(&format!("SELECT count(*) FROM {pairs}")).await.unwrap_err();
