@@ -1,15 +1,18 @@
 //! DELETE.
 //!
 //! Rows for which the predicate is true go; those for which it is false or NULL stay. Files that lose all their rows are removed by
-//! metadata alone, the others are rewritten without the rows. Nothing to delete: nothing is committed.
+//! metadata alone; the others get a deletion vector or, where the table has those off, are rewritten without the rows. Nothing to delete:
+//! nothing is committed.
 
 use asof_storage::{Change, ReadSet};
 
-use super::select::{item, not_true, select, shown};
-use super::touched::{Touched, touched};
-use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, json_list, live_rows, operation, vectors_of};
-use crate::error::{Error, Result};
+use super::losses::{Losses, by_vectors};
+use super::select::{item, select, shown};
+use super::touched::{Touched, other_rows, selected_rows, touched};
+use super::{Attempt, Base, Rows, commit, count_of, counted, feed, json_list, live_rows, operation};
+use crate::error::Result;
 use crate::plan::{Planner, StatementContext};
+use crate::scan::PinnedTable;
 use crate::statement::Statement;
 use crate::write::{self, Rules, Source, Staged, Target};
 
@@ -18,113 +21,95 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     let base = Base::resolve(ctx, rows.target).await?;
     base.refuse_append_only("DELETE")?;
     let (planner, _) = base.planner(ctx, statement).await?;
-    let files = match rows.predicate {
-        None => every_file(ctx, &planner, &base).await?,
-        Some(_) => touched(ctx, &planner, &base, rows.alias, rows.predicate).await?,
+    if rows.predicate.is_none()
+        && let Some(deleted) = base.files().iter().map(live_rows).sum()
+    {
+        let losses = Losses { removed: base.files(), deletes: vec![] };
+        return finish(
+            ctx,
+            statement,
+            rows,
+            Deleted { base, losses, deleted, reads: ReadSet::Table, staged: Staged::none(), started, scanned: started },
+        )
+        .await;
+    }
+    let (files, reads) = touched(ctx, &planner, &base, rows).await?;
+    let scanned = ctx.env.clock.now();
+    let deleted = files.iter().map(Touched::selected).sum();
+    let staged = stage(ctx, &planner, &base, rows, &files).await?;
+    let losses = match rows.predicate {
+        // A file that holds no rows goes too.
+        None => Losses { removed: base.files(), deletes: vec![] },
+        Some(_) if by_vectors(&base) => Losses::of_rows(&base, &files).await?,
+        Some(_) => Losses::of_files(&files),
     };
-    if files.is_empty() {
+    finish(ctx, statement, rows, Deleted { base, losses, deleted, reads, staged, started, scanned }).await
+}
+
+/// A DELETE that only needs to be committed.
+struct Deleted {
+    base: Base,
+    losses: Losses,
+    deleted: i64,
+    reads: ReadSet,
+    staged: Staged,
+    started: asof_storage::Micros,
+    scanned: asof_storage::Micros,
+}
+
+async fn finish(ctx: &StatementContext, statement: &Statement, rows: &Rows<'_>, done: Deleted) -> Result<Attempt> {
+    let Deleted { base, losses, deleted, reads, staged, started, scanned } = done;
+    if losses.removed.is_empty() && losses.deletes.is_empty() {
         return Ok(Attempt::Done(counted(0)));
     }
-    let scanned = ctx.env.clock.now();
-    let deleted: i64 = files.iter().map(|file| file.selected).sum();
-    let mut staged = keep_others(ctx, &planner, &base, rows, &files).await?;
-    let feed = match feed::is_on(&base) && files.iter().any(|file| !file.wholly()) {
-        true => tell_feed(ctx, &planner, &base, rows, &files, &mut staged).await?,
-        false => vec![],
-    };
     let written = ctx.env.clock.now();
-
-    let removed: Vec<_> = files.into_iter().map(|touched| touched.file).collect();
     let predicate = rows.predicate.map_or_else(|| "true".to_owned(), |p| shown(p, &statement.tables));
-    let metrics = [
-        ("numRemovedFiles", count_of(&removed)),
-        ("numRemovedBytes", bytes_of(&removed)),
+    let mut metrics = losses.metrics().to_vec();
+    metrics.extend([
         ("numAddedFiles", count_of(&staged.files)),
         ("numAddedBytes", staged.bytes()),
         ("numCopiedRows", staged.rows),
         ("numDeletedRows", deleted),
-        ("numAddedChangeFiles", count_of(&feed)),
-        ("numDeletionVectorsAdded", 0),
-        ("numDeletionVectorsRemoved", vectors_of(&removed)),
-        ("numDeletionVectorsUpdated", 0),
+        ("numAddedChangeFiles", count_of(&staged.changes)),
         ("executionTimeMs", written.millis() - started.millis()),
         ("scanTimeMs", scanned.millis() - started.millis()),
         ("rewriteTimeMs", written.millis() - scanned.millis()),
-    ];
+    ]);
     let change = Change {
         operation: operation(ctx, "DELETE", &[("predicate", Some(json_list(&[predicate])))], &metrics),
-        removed,
+        removed: losses.removed,
+        deletes: losses.deletes,
         added: staged.files.clone(),
-        raw: feed,
-        reads: ReadSet::Table,
+        raw: feed::actions(&staged),
+        reads,
         data_change: true,
         ..Change::default()
     };
     commit(base.table.as_ref(), Some(&base.snapshot), change, staged, counted(deleted)).await
 }
 
-/// All files with their rows; read only where the statistics do not say how many.
-async fn every_file(ctx: &StatementContext, planner: &Planner, base: &Base) -> Result<Vec<Touched>> {
-    let files = base.files();
-    let known: Option<Vec<_>> = files
-        .iter()
-        .zip(0..)
-        .map(|(file, ordinal)| live_rows(file).map(|selected| Touched { ordinal, file: file.clone(), selected }))
-        .collect();
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    let counted = touched(ctx, planner, base, None, None).await?;
-    let selected = |ordinal| counted.iter().find(|t| t.ordinal == ordinal).map_or(0, |t| t.selected);
-    // A file that holds no rows goes too.
-    Ok(files.iter().zip(0..).map(|(file, ordinal)| Touched { ordinal, file: file.clone(), selected: selected(ordinal) }).collect())
-}
-
-/// Rewrite the rows that stay of files that lose only some.
-async fn keep_others(ctx: &StatementContext, planner: &Planner, base: &Base, rows: &Rows<'_>, files: &[Touched]) -> Result<Staged> {
-    let Some(predicate) = rows.predicate else { return Ok(Staged::none()) };
-    let partly: Vec<&Touched> = files.iter().filter(|file| !file.wholly()).collect();
-    if partly.is_empty() {
+/// Rewrite the rows that stay of files that lose only some, unless those get vectors, and tell the feed what goes. A commit that only removes whole files
+/// needs no feed.
+async fn stage(ctx: &StatementContext, planner: &Planner, base: &Base, rows: &Rows<'_>, files: &[Touched]) -> Result<Staged> {
+    let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
+    if partly.is_empty() || rows.predicate.is_none() {
         return Ok(Staged::none());
     }
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
-    let number = planner.bind(base.relation(ctx, base.pinned().only_files(partly.iter().map(|f| f.ordinal).collect()))?);
-    let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
-    let query = select(items, number, rows.alias, Some(not_true(predicate)), vec![])?;
-    let source = Source::plan(planner, &query, &target, Rules::copy(&target)).await?;
-    let staged = write::write(target, vec![source]).await?;
-    expect_rows(&partly, staged, |file| live_rows(&file.file).map(|rows| rows - file.selected)).await
-}
-
-/// All deleted rows, also those of files that go wholly.
-async fn tell_feed(
-    ctx: &StatementContext,
-    planner: &Planner,
-    base: &Base,
-    rows: &Rows<'_>,
-    files: &[Touched],
-    staged: &mut Staged,
-) -> Result<Vec<serde_json::Value>> {
-    let target = feed::target(&Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?);
-    let number = planner.bind(base.relation(ctx, base.pinned().only_files(files.iter().map(|f| f.ordinal).collect()))?);
-    let items = feed::items(base.snapshot.schema.fields().iter().map(|field| item(field.name())).collect(), "delete");
-    let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;
-    let source = Source::plan(planner, &query, &target, Rules::copy(&target)).await?;
-    feed::write(staged, target, vec![source]).await
-}
-
-/// The two passes over a file must have agreed on its rows; a predicate that changes its mind (`random() < 0.5`) is refused.
-pub(super) async fn expect_rows(files: &[&Touched], staged: Staged, rows: impl Fn(&Touched) -> Option<i64>) -> Result<Staged> {
-    let expected: Option<i64> = files.iter().map(|file| rows(file)).sum();
-    match expected {
-        Some(expected) if expected != staged.rows => {
-            let message = format!(
-                "the predicate gave different answers for the same rows ({} rows kept, {expected} expected): use one that is deterministic",
-                staged.rows
-            );
-            staged.discard().await;
-            Err(Error::Invalid { message, location: None })
-        }
-        _ => Ok(staged),
+    let copy = async |table: PinnedTable| {
+        let number = planner.bind(base.relation(ctx, table)?);
+        let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
+        Source::plan(planner, &select(items, number, None, None)?, &target, Rules::copy(&target)).await
+    };
+    let mut sources = vec![];
+    if !by_vectors(base) {
+        sources.push(copy(other_rows(base, &partly)).await?);
+    }
+    if feed::is_on(base) {
+        sources.push(copy(selected_rows(base, files)).await?.for_feed_alone("delete"));
+    }
+    match sources.is_empty() {
+        true => Ok(Staged::none()),
+        false => write::write(target.clone(), sources).await,
     }
 }

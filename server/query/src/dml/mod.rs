@@ -11,6 +11,7 @@ mod delete;
 mod drop;
 mod feed;
 mod insert;
+mod losses;
 mod nested;
 mod parameters;
 pub mod restore;

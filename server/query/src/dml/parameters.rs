@@ -88,6 +88,6 @@ async fn note_rows(
 ) -> Result<()> {
     let (planner, _) = base.planner(ctx, statement).await?;
     let number = planner.bind(base.relation(ctx, base.pinned())?);
-    let query = select(items, number, rows.alias, rows.predicate.cloned(), vec![])?;
+    let query = select(items, number, rows.alias, rows.predicate.cloned())?;
     types.of_plan(&planner.template(&query).await?)
 }

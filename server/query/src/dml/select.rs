@@ -6,14 +6,8 @@ use crate::error::{Error, Result};
 use crate::plan::placeholder;
 use crate::statement::{self, Kind, Occurrences};
 
-/// `SELECT items FROM <relation number> [AS alias] [WHERE filter] [GROUP BY group]`.
-pub(super) fn select(
-    items: Vec<ast::SelectItem>,
-    number: usize,
-    alias: Option<&str>,
-    filter: Option<ast::Expr>,
-    group: Vec<ast::Expr>,
-) -> Result<ast::Query> {
+/// `SELECT items FROM <relation number> [AS alias] [WHERE filter]`.
+pub(super) fn select(items: Vec<ast::SelectItem>, number: usize, alias: Option<&str>, filter: Option<ast::Expr>) -> Result<ast::Query> {
     let odd = || Error::Internal("SELECT 1 is no select".to_owned());
     // The tree has more fields than matter here; the parser knows their empty values.
     let Kind::Query(mut query) = statement::parse("SELECT 1")?.kind else { return Err(odd()) };
@@ -21,7 +15,6 @@ pub(super) fn select(
     select.projection = items;
     select.from = vec![ast::TableWithJoins { relation: placeholder(number, alias), joins: vec![] }];
     select.selection = filter;
-    select.group_by = ast::GroupByExpr::Expressions(group, vec![]);
     Ok(*query)
 }
 
@@ -38,11 +31,6 @@ pub(super) fn item(name: &str) -> ast::SelectItem {
 /// `(value) AS "name"`.
 pub(super) fn named(value: ast::Expr, name: &str) -> ast::SelectItem {
     ast::SelectItem::ExprWithAlias { expr: value, alias: ast::Ident::with_quote('"', name) }
-}
-
-/// `(condition) IS NOT TRUE`: false and unknown.
-pub(super) fn not_true(condition: &ast::Expr) -> ast::Expr {
-    ast::Expr::IsNotTrue(Box::new(ast::Expr::Nested(Box::new(condition.clone()))))
 }
 
 /// An expression as its user wrote it, more or less: placeholders show what they stand for.

@@ -1,17 +1,27 @@
-//! Which files hold rows that a predicate selects, and how many in each.
+//! Which rows of which files a predicate selects.
+//!
+//! It is evaluated once: what happens to the rows afterwards (a new deletion vector, a rewritten file, the change data feed) goes by their
+//! numbers, so that a predicate which would say something else the second time (`random() < 0.5`) does no harm.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::AsArray;
 use arrow::datatypes::{Int64Type, UInt32Type};
-use asof_storage::DataFile;
-use datafusion::sql::sqlparser::ast;
+use asof_storage::{DataFile, ReadSet};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::source_as_provider;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use futures::TryStreamExt;
+use roaring::RoaringTreemap;
+use tokio::task::JoinSet;
 
-use super::select::{column, item, named, select};
-use super::{Base, live_rows};
+use super::select::{item, select};
+use super::{Base, Rows, live_rows};
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
-use crate::scan::FILE_ORDINAL;
+use crate::scan::{FILE_ORDINAL, FileRows, Matching, PinnedTable, ROW_NUMBER};
 
 /// A file with rows that a statement changes.
 #[derive(Clone, Debug)]
@@ -20,71 +30,100 @@ pub(super) struct Touched {
     pub ordinal: u32,
     /// The file.
     pub file: DataFile,
-    /// Its selected rows.
-    pub selected: i64,
+    /// Numbers of its selected rows, of those that were not deleted.
+    pub rows: Arc<RoaringTreemap>,
 }
 
 impl Touched {
+    /// How many rows are selected.
+    pub(super) fn selected(&self) -> i64 {
+        i64::try_from(self.rows.len()).unwrap_or(i64::MAX)
+    }
+
     /// Every row of the file is selected.
     pub(super) fn wholly(&self) -> bool {
-        live_rows(&self.file) == Some(self.selected)
+        live_rows(&self.file) == Some(self.selected())
     }
 }
 
-/// Files with rows for which the predicate is true (all rows without one), in the order of the index.
-pub(super) async fn touched(
-    ctx: &StatementContext,
-    planner: &Planner,
-    base: &Base,
-    alias: Option<&str>,
-    predicate: Option<&ast::Expr>,
-) -> Result<Vec<Touched>> {
+/// Files with rows for which the predicate is true (all rows without one), in the order of the index; and what was read of the table to know.
+pub(super) async fn touched(ctx: &StatementContext, planner: &Planner, base: &Base, rows: &Rows<'_>) -> Result<(Vec<Touched>, ReadSet)> {
     let files = base.files();
-    let selected = count_by_file(ctx, planner, base, alias, predicate).await?;
-    let mut touched = Vec::with_capacity(selected.len());
-    for (ordinal, selected) in selected {
+    let mut touched = Vec::new();
+    let table = base.pinned().with_positions();
+    let number = planner.bind(base.relation(ctx, table.clone())?);
+    let query = select(vec![item(FILE_ORDINAL), item(ROW_NUMBER)], number, rows.alias, rows.predicate.cloned())?;
+    let plan = planner.state().optimize(&planner.logical(&query).await?)?;
+    for (ordinal, rows) in selected(planner, &plan).await? {
         let file = files
             .get(ordinal as usize)
             .ok_or_else(|| Error::Internal(format!("file {ordinal} of table {} is not in its index", base.table.name())))?;
-        touched.push(Touched { ordinal, file: file.clone(), selected });
+        touched.push(Touched { ordinal, file: file.clone(), rows: Arc::new(rows) });
     }
-    Ok(touched)
+    let reads = match filters(&plan, base)? {
+        // Of files without selected rows nothing depends on what others do to theirs.
+        Some(filters) => ReadSet::Matching {
+            files: touched.iter().map(|touched| touched.file.key()).collect(),
+            predicate: Arc::new(Matching::new(table, filters, planner.state().clone())),
+        },
+        None => ReadSet::Table,
+    };
+    Ok((touched, reads))
 }
 
-async fn count_by_file(
-    ctx: &StatementContext,
-    planner: &Planner,
-    base: &Base,
-    alias: Option<&str>,
-    predicate: Option<&ast::Expr>,
-) -> Result<BTreeMap<u32, i64>> {
-    let number = planner.bind(base.relation(ctx, base.pinned().with_file_ordinal())?);
-    let items = vec![item(FILE_ORDINAL), named(count_all(), "rows")];
-    let query = select(items, number, alias, predicate.cloned(), vec![column(FILE_ORDINAL)])?;
-    let mut counts = BTreeMap::new();
-    for batch in planner.collect(&query).await? {
-        let (ordinals, rows) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<Int64Type>());
-        for (ordinal, rows) in ordinals.values().iter().zip(rows.values()) {
-            *counts.entry(*ordinal).or_default() += rows;
+/// What the plan's scan of the base filters by; `None` where the plan reads the table in more ways than one.
+fn filters(plan: &LogicalPlan, base: &Base) -> Result<Option<Vec<Expr>>> {
+    let (mut scans, mut filters) = (0, None);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && let Ok(provider) = source_as_provider(&scan.source)
+            && let Some(table) = provider.downcast_ref::<PinnedTable>()
+            // What an older version holds never changes.
+            && (table.table.id(), table.snapshot.version) == (base.table.id(), base.snapshot.version)
+        {
+            scans += 1;
+            filters = Some(scan.filters.clone());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(filters.filter(|_| scans == 1))
+}
+
+/// The selected rows of those files, as a table.
+pub(super) fn selected_rows(base: &Base, files: &[Touched]) -> PinnedTable {
+    base.pinned().only(files.iter().map(|file| (file.ordinal, FileRows::Only(Arc::clone(&file.rows)))).collect())
+}
+
+/// The other rows of those files, as a table.
+pub(super) fn other_rows(base: &Base, files: &[Touched]) -> PinnedTable {
+    base.pinned().only(files.iter().map(|file| (file.ordinal, FileRows::Except(Arc::clone(&file.rows)))).collect())
+}
+
+/// Row numbers by file ordinal.
+type Numbers = BTreeMap<u32, RoaringTreemap>;
+
+async fn selected(planner: &Planner, plan: &LogicalPlan) -> Result<Numbers> {
+    let mut tasks: JoinSet<Result<Numbers>> = planner.streams(plan).await?.into_iter().map(gather).collect();
+    let mut all = Numbers::new();
+    while let Some(task) = tasks.join_next().await {
+        for (ordinal, rows) in task.map_err(|e| Error::Internal(format!("a scan ended: {e}")))?? {
+            *all.entry(ordinal).or_default() |= rows;
         }
     }
-    Ok(counts)
+    Ok(all)
 }
 
-/// `count(*)`.
-fn count_all() -> ast::Expr {
-    ast::Expr::Function(ast::Function {
-        name: ast::ObjectName::from(vec![ast::Ident::new("count")]),
-        uses_odbc_syntax: false,
-        parameters: ast::FunctionArguments::None,
-        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
-            duplicate_treatment: None,
-            args: vec![ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)],
-            clauses: vec![],
-        }),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: vec![],
-    })
+async fn gather(mut stream: SendableRecordBatchStream) -> Result<Numbers> {
+    let mut numbers = Numbers::new();
+    while let Some(batch) = stream.try_next().await? {
+        let (ordinals, rows) = (batch.column(0).as_primitive::<UInt32Type>(), batch.column(1).as_primitive::<Int64Type>());
+        let mut rows = rows.values().iter();
+        for of_one_file in ordinals.values().chunk_by(|a, b| a == b) {
+            let numbers = numbers.entry(of_one_file[0]).or_default();
+            for row in rows.by_ref().take(of_one_file.len()) {
+                numbers.insert(u64::try_from(*row).map_err(|_| Error::Internal("a row has a negative number".to_owned()))?);
+            }
+        }
+    }
+    Ok(numbers)
 }

@@ -1,19 +1,20 @@
 //! UPDATE.
 //!
-//! All right-hand sides see the row as it was, so values may swap columns. Files that hold selected rows are rewritten: the selected
-//! rows with their new values, through the table's constraints, the others as they are.
+//! All right-hand sides see the row as it was, so values may swap columns. The selected rows are written with their new values, through the
+//! table's constraints, and go from their files by deletion vectors or, where the table has those off, by rewriting the others too.
 
 use arrow::datatypes::Field;
-use asof_storage::{Change, ReadSet};
+use asof_storage::Change;
 use datafusion::sql::sqlparser::ast;
 
 use super::columns::{default_value, is_default, required};
-use super::delete::expect_rows;
-use super::select::{column as column_of, item, named, not_true, select, shown};
-use super::touched::{Touched, touched};
-use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, invalid, json_list, live_rows, nested, operation, vectors_of};
+use super::losses::{Losses, by_vectors};
+use super::select::{column as column_of, item, named, select, shown};
+use super::touched::{Touched, other_rows, selected_rows, touched};
+use super::{Attempt, Base, Rows, commit, count_of, counted, feed, invalid, json_list, nested, operation};
 use crate::error::Result;
 use crate::plan::{Planner, StatementContext};
+use crate::scan::PinnedTable;
 use crate::statement::Statement;
 use crate::write::rules::{GENERATION, IDENTITY_START, Origin};
 use crate::write::{self, Rules, Source, Staged, Target};
@@ -28,44 +29,35 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
     let values = new_values(&target, assignments)?;
     let (planner, _) = base.planner(ctx, statement).await?;
-    let files = touched(ctx, &planner, &base, rows.alias, rows.predicate).await?;
+    let (files, reads) = touched(ctx, &planner, &base, rows).await?;
     if files.is_empty() {
         return Ok(Attempt::Done(counted(0)));
     }
     let scanned = ctx.env.clock.now();
-    let updated: i64 = files.iter().map(|file| file.selected).sum();
-    let number = planner.bind(base.relation(ctx, base.pinned().only_files(files.iter().map(|f| f.ordinal).collect()))?);
-    let rewriting = Rewriting { ctx, planner: &planner, rows, number };
-    let mut staged = rewriting.write(&files, &target, &values).await?;
-    let feed = match feed::is_on(&base) {
-        true => rewriting.tell_feed(&target, &values, &mut staged).await?,
-        false => vec![],
-    };
+    let updated: i64 = files.iter().map(Touched::selected).sum();
+    let staged = Rewriting { ctx, planner: &planner, base: &base, rows }.write(&files, &target, &values).await?;
+    let losses = if by_vectors(&base) { Losses::of_rows(&base, &files).await? } else { Losses::of_files(&files) };
     let written = ctx.env.clock.now();
 
-    let removed: Vec<_> = files.into_iter().map(|touched| touched.file).collect();
     let predicate: Vec<String> = rows.predicate.iter().map(|p| shown(p, &statement.tables)).collect();
-    let metrics = [
-        ("numRemovedFiles", count_of(&removed)),
-        ("numRemovedBytes", bytes_of(&removed)),
+    let mut metrics = losses.metrics().to_vec();
+    metrics.extend([
         ("numAddedFiles", count_of(&staged.files)),
         ("numAddedBytes", staged.bytes()),
         ("numCopiedRows", staged.rows - updated),
         ("numUpdatedRows", updated),
-        ("numAddedChangeFiles", count_of(&feed)),
-        ("numDeletionVectorsAdded", 0),
-        ("numDeletionVectorsRemoved", vectors_of(&removed)),
-        ("numDeletionVectorsUpdated", 0),
+        ("numAddedChangeFiles", count_of(&staged.changes)),
         ("executionTimeMs", written.millis() - started.millis()),
         ("scanTimeMs", scanned.millis() - started.millis()),
         ("rewriteTimeMs", written.millis() - scanned.millis()),
-    ];
+    ]);
     let change = Change {
         operation: operation(ctx, "UPDATE", &[("predicate", Some(json_list(&predicate)))], &metrics),
-        removed,
+        removed: losses.removed,
+        deletes: losses.deletes,
         added: staged.files.clone(),
-        raw: feed,
-        reads: ReadSet::Table,
+        raw: feed::actions(&staged),
+        reads,
         data_change: true,
         ..Change::default()
     };
@@ -101,46 +93,41 @@ fn new_values(target: &Target, assignments: &[Assignment]) -> Result<Vec<Option<
     Ok(values)
 }
 
-/// New rows of the touched files, which are relation `number`.
+/// New rows of the touched files.
 struct Rewriting<'a> {
     ctx: &'a StatementContext,
     planner: &'a Planner,
+    base: &'a Base,
     rows: &'a Rows<'a>,
-    number: usize,
 }
 
 impl Rewriting<'_> {
+    /// The selected rows as they will be, the others of rewritten files, and for the feed the selected ones as they were.
     async fn write(&self, files: &[Touched], target: &Target, values: &[Option<ast::Expr>]) -> Result<Staged> {
-        let mut sources = vec![self.updated(target, new_items(target, values), origins(target, values)).await?];
-        let partly = files.iter().any(|file| !file.wholly());
-        if let (true, Some(predicate)) = (partly, self.rows.predicate) {
-            sources.push(self.kept(target, old_items(target), Some(not_true(predicate))).await?);
+        let fed = feed::is_on(self.base);
+        let updated = self.updated(files, target, values).await?;
+        let mut sources = vec![if fed { updated.for_feed_too("update_postimage") } else { updated }];
+        let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
+        if !partly.is_empty() && !by_vectors(self.base) {
+            sources.push(self.as_it_was(other_rows(self.base, &partly), target).await?);
         }
-        let staged = write::write(target.clone(), sources).await?;
-        let files: Vec<&Touched> = files.iter().collect();
-        expect_rows(&files, staged, |file| live_rows(&file.file)).await
+        if fed {
+            sources.push(self.as_it_was(selected_rows(self.base, files), target).await?.for_feed_alone("update_preimage"));
+        }
+        write::write(target.clone(), sources).await
     }
 
-    /// The selected rows as they were and as they are.
-    async fn tell_feed(&self, table: &Target, values: &[Option<ast::Expr>], staged: &mut Staged) -> Result<Vec<serde_json::Value>> {
-        let target = feed::target(table);
-        let mut origins = origins(table, values);
-        origins.push(Origin::Source(table.schema.fields().len()));
-        let before = self.kept(&target, feed::items(old_items(table), "update_preimage"), self.rows.predicate.cloned()).await?;
-        let after = self.updated(&target, feed::items(new_items(table, values), "update_postimage"), origins).await?;
-        feed::write(staged, target, vec![before, after]).await
-    }
-
-    async fn updated(&self, target: &Target, items: Vec<ast::SelectItem>, origins: Vec<Origin>) -> Result<Source> {
-        let query = select(items, self.number, self.rows.alias, self.rows.predicate.cloned(), vec![])?;
+    async fn updated(&self, files: &[Touched], target: &Target, values: &[Option<ast::Expr>]) -> Result<Source> {
+        let number = self.planner.bind(self.base.relation(self.ctx, selected_rows(self.base, files))?);
+        let query = select(new_items(target, values), number, self.rows.alias, None)?;
         let plan = self.planner.physical(&self.planner.logical(&query).await?).await?;
-        let rules = Rules::new(self.planner, target, &plan.schema(), &origins, &self.ctx.session.time_zone()).await?;
+        let rules = Rules::new(self.planner, target, &plan.schema(), &origins(target, values), &self.ctx.session.time_zone()).await?;
         Source::new(self.planner, plan, target, rules)
     }
 
-    async fn kept(&self, target: &Target, items: Vec<ast::SelectItem>, filter: Option<ast::Expr>) -> Result<Source> {
-        let query = select(items, self.number, self.rows.alias, filter, vec![])?;
-        Source::plan(self.planner, &query, target, Rules::copy(target)).await
+    async fn as_it_was(&self, table: PinnedTable, target: &Target) -> Result<Source> {
+        let number = self.planner.bind(self.base.relation(self.ctx, table)?);
+        Source::plan(self.planner, &select(old_items(target), number, None, None)?, target, Rules::copy(target)).await
     }
 }
 

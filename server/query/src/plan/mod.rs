@@ -21,10 +21,10 @@ use arrow::record_batch::RecordBatch;
 use asof_catalog::{Session, Warehouse};
 use asof_storage::{Env, Micros};
 use datafusion::common::ParamValues;
-use datafusion::execution::{SessionState, TaskContext};
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement as SqlStatement;
 use datafusion::sql::sqlparser::ast;
@@ -190,6 +190,15 @@ impl Planner {
         let plan = self.logical(query).await?;
         let plan = self.physical(&plan).await?;
         Ok(datafusion::physical_plan::collect(plan, self.task()).await?)
+    }
+
+    /// Start an optimised plan: a stream for each of its partitions.
+    ///
+    /// # Errors
+    /// As [`Self::physical`].
+    pub(crate) async fn streams(&self, optimised: &LogicalPlan) -> Result<Vec<SendableRecordBatchStream>> {
+        let plan = self.state.query_planner().create_physical_plan(optimised, &self.state).await?;
+        Ok(execute_stream_partitioned(guard::guarded(plan, &self.interrupt)?, self.task())?)
     }
 
     fn known_columns(&self) -> Vec<Vec<String>> {

@@ -3,7 +3,8 @@
 //! The snapshot's schema carries the format's metadata at every level (ids, physical names). Queries see none of it: DataFusion compares
 //! nested types with their metadata, so two versions of one table, or a literal beside a column, would not fit together (of columns, the mark
 //! of CHAR(n) stays, see [`super::char`]). A variant is presented as its JSON text. DataFusion wants the columns of a file before those that are constant within one, so there are two orders:
-//! *presented* (the snapshot's, then [`FILE_ORDINAL`]) and *scanned* (file columns, partition columns, `FILE_ORDINAL`).
+//! *presented* (the snapshot's, then [`FILE_ORDINAL`] and [`ROW_NUMBER`]) and *scanned* (file columns, partition columns, `FILE_ORDINAL`,
+//! `ROW_NUMBER`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,9 @@ use asof_storage::Snapshot;
 use asof_storage::snapshot::ColumnMapping;
 use datafusion::datasource::table_schema::TableSchema;
 
-use super::FILE_ORDINAL;
+use parquet::arrow::RowNumber;
+
+use super::{FILE_ORDINAL, ROW_NUMBER};
 
 /// Where Spark keeps the declared type of a CHAR(n) or VARCHAR(n) column.
 const CHAR_TYPE: &str = "__CHAR_VARCHAR_TYPE_STRING";
@@ -36,7 +39,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(snapshot: &Snapshot, file_ordinal: bool) -> Self {
+    /// Of a version, with rows' positions ([`FILE_ORDINAL`], [`ROW_NUMBER`]) or without.
+    pub(super) fn new(snapshot: &Snapshot, positions: bool) -> Self {
         let fields = snapshot.schema.fields();
         let partition = |f: &FieldRef| snapshot.partition_columns.contains(f.name());
         let stored: Vec<FieldRef> = fields.iter().filter(|f| !partition(f)).cloned().collect();
@@ -45,13 +49,16 @@ impl Columns {
         let mut constant: Vec<FieldRef> =
             snapshot.partition_columns.iter().filter_map(|name| fields.find(name)).map(|(_, f)| column(f)).collect();
         let mut presented: Vec<FieldRef> = fields.iter().map(|f| if partition(f) { column(f) } else { in_file(f) }).collect();
-        if file_ordinal {
+        let mut made_by_reader = vec![];
+        if positions {
             let ordinal = Arc::new(Field::new(FILE_ORDINAL, DataType::UInt32, false));
             constant.push(Arc::clone(&ordinal));
-            presented.push(ordinal);
+            let number = Arc::new(Field::new(ROW_NUMBER, DataType::Int64, false).with_extension_type(RowNumber));
+            made_by_reader.push(Arc::clone(&number));
+            presented.extend([ordinal, number]);
         }
         let in_files: SchemaRef = Arc::new(Schema::new(stored.iter().map(in_file).collect::<Vec<_>>()));
-        let scanned = TableSchema::builder(in_files).with_table_partition_cols(constant).build();
+        let scanned = TableSchema::builder(in_files).with_table_partition_cols(constant).with_virtual_columns(made_by_reader).build();
         let order = presented.iter().filter_map(|f| scanned.table_schema().index_of(f.name()).ok()).collect();
         let padded = fields.iter().filter(|f| partition(f)).filter_map(|f| Some((f.name().clone(), char_length(f)?))).collect();
         Self { presented: Arc::new(Schema::new(presented)), scanned, order, stored, mapping: snapshot.column_mapping, padded }

@@ -1,4 +1,4 @@
-//! Deleted rows as a selection of those that are left.
+//! Deleted rows as a selection of those that are left, and wanted rows as a selection of them.
 //!
 //! DataFusion wants a selection that covers exactly the rows of the file; it then splits it per row group, so that ranges of one
 //! file are still read in parallel and pages are still pruned.
@@ -9,21 +9,30 @@ use roaring::RoaringTreemap;
 
 /// The rows of a file of `rows` rows that `deleted` leaves; positions at or beyond its end mean nothing.
 pub(super) fn left(deleted: &RoaringTreemap, rows: u64) -> ParquetRowSelection {
-    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    selection(deleted, rows, true)
+}
+
+/// The `wanted` rows of a file of `rows` rows.
+pub(super) fn wanted(wanted: &RoaringTreemap, rows: u64) -> ParquetRowSelection {
+    selection(wanted, rows, false)
+}
+
+fn selection(named: &RoaringTreemap, rows: u64, skipped: bool) -> ParquetRowSelection {
+    let selector = |rows: u64, skip| RowSelector { row_count: usize::try_from(rows).unwrap_or(usize::MAX), skip };
     let mut selectors: Vec<RowSelector> = Vec::new();
     let mut next = 0;
-    for row in deleted.iter().take_while(|row| *row < rows) {
+    for row in named.iter().take_while(|row| *row < rows) {
         if row > next {
-            selectors.push(RowSelector::select(size(row - next)));
+            selectors.push(selector(row - next, !skipped));
         }
         match selectors.last_mut() {
-            Some(last) if last.skip => last.row_count += 1,
-            _ => selectors.push(RowSelector::skip(1)),
+            Some(last) if last.skip == skipped => last.row_count += 1,
+            _ => selectors.push(selector(1, skipped)),
         }
         next = row + 1;
     }
     if next < rows {
-        selectors.push(RowSelector::select(size(rows - next)));
+        selectors.push(selector(rows - next, !skipped));
     }
     ParquetRowSelection::new(RowSelection::from(selectors))
 }
@@ -33,10 +42,14 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(deleted: &[u64], rows: u64, expect: &[(bool, usize)]) {
-        let selection: Vec<RowSelector> = left(&deleted.iter().copied().collect(), rows).into_inner().into();
-        let found: Vec<_> = selection.iter().map(|s| (!s.skip, s.row_count)).collect();
-        assert_eq!(found, expect);
+    fn check(named: &[u64], rows: u64, expect: &[(bool, usize)]) {
+        let named = named.iter().copied().collect();
+        let found = |selection: ParquetRowSelection, flip| {
+            let selectors: Vec<RowSelector> = selection.into_inner().into();
+            selectors.iter().map(|s| (s.skip == flip, s.row_count)).collect::<Vec<_>>()
+        };
+        assert_eq!(found(left(&named, rows), false), expect);
+        assert_eq!(found(wanted(&named, rows), true), expect);
     }
 
     #[test]

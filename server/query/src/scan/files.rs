@@ -1,5 +1,6 @@
 //! From chosen index rows to files that DataFusion opens.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -13,12 +14,13 @@ use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::ObjectMeta;
+use roaring::RoaringTreemap;
 
 use super::columns::Columns;
-use super::deletes::left;
 use super::reader::DataFiles;
 use super::select::{Selected, constants};
 use super::statistics::{ChunkStatistics, FileFacts, merge, tight};
+use super::{FileRows, deletes as selection};
 
 /// Deletion vectors and footers in flight at once.
 const CONCURRENCY: usize = 32;
@@ -28,12 +30,13 @@ pub(super) struct Chosen {
     file: PartitionedFile,
     rows: Option<u64>,
     vector: Option<DeletionVector>,
+    read: FileRows,
 }
 
 impl Chosen {
-    /// Rows that are left, where known.
+    /// Rows that are read, where known.
     fn left(&self) -> Option<u64> {
-        self.rows.map(|rows| rows.saturating_sub(self.deleted()))
+        left(self.rows, self.deleted(), &self.read)
     }
 
     /// Rows that its deletion vector takes.
@@ -42,30 +45,55 @@ impl Chosen {
     }
 }
 
+/// How many of a file's rows are read.
+fn left(rows: Option<u64>, deleted: u64, read: &FileRows) -> Option<u64> {
+    match read {
+        FileRows::All => Some(rows?.saturating_sub(deleted)),
+        FileRows::Only(these) => Some(these.len()),
+        FileRows::Except(these) => Some(rows?.saturating_sub(deleted).saturating_sub(these.len())),
+    }
+}
+
 /// Describes the selected files, with statistics of the `wanted` columns (by scanned index).
-pub(super) fn choose(files: &DataFiles, columns: &Columns, selected: &[Selected<'_>], wanted: &[bool]) -> Result<Vec<Chosen>> {
+pub(super) fn choose(
+    files: &DataFiles,
+    columns: &Columns,
+    selected: &[Selected<'_>],
+    only: Option<&BTreeMap<u32, FileRows>>,
+    wanted: &[bool],
+) -> Result<Vec<Chosen>> {
     let mut chosen = Vec::with_capacity(selected.iter().map(|s| s.files.len()).sum());
     for Selected { chunk, files: rows } in selected.iter().filter(|s| !s.files.is_empty()) {
         let constants = constants(columns, chunk, rows)?;
         let statistics = ChunkStatistics::new(columns, &chunk.rows, wanted);
-        for (at, (row, _)) in rows.iter().enumerate() {
+        for (at, (row, ordinal)) in rows.iter().enumerate() {
             let values = constants.columns().iter().map(|c| ScalarValue::try_from_array(c, at)).collect::<Result<Vec<_>>>()?;
-            chosen.push(describe(files, chunk, *row, values, &statistics)?);
+            let read = only.and_then(|only| only.get(ordinal)).unwrap_or(&FileRows::All);
+            chosen.push(describe(files, chunk, *row, read, values, &statistics)?);
         }
     }
     Ok(chosen)
 }
 
-fn describe(files: &DataFiles, chunk: &Chunk, row: usize, constants: Vec<ScalarValue>, statistics: &ChunkStatistics) -> Result<Chosen> {
+fn describe(
+    files: &DataFiles,
+    chunk: &Chunk,
+    row: usize,
+    read: &FileRows,
+    constants: Vec<ScalarValue>,
+    statistics: &ChunkStatistics,
+) -> Result<Chosen> {
     let number = |name: &str| long(&chunk.rows, name, row);
     let size = number("size").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let rows = number("rows").and_then(|n| u64::try_from(n).ok());
     let vector = chunk.deletion_vector(row);
+    let deleted = vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0));
     let facts = FileFacts {
         row,
         size,
         rows,
-        deleted: vector.as_ref().map_or(0, |v| u64::try_from(v.cardinality).unwrap_or(0)),
+        // Rows that are not wanted are as good as deleted.
+        deleted: rows.zip(left(rows, deleted, read)).map_or(deleted, |(rows, left)| rows.saturating_sub(left)),
         tight: tight(&chunk.rows, row),
         constants: &constants,
     };
@@ -76,7 +104,7 @@ fn describe(files: &DataFiles, chunk: &Chunk, row: usize, constants: Vec<ScalarV
         .with_partition_values(constants);
     // Not `with_statistics`: it takes a NULL partition value for a value.
     file.statistics = Some(Arc::new(known));
-    Ok(Chosen { file, rows, vector })
+    Ok(Chosen { file, rows, vector, read: read.clone() })
 }
 
 /// A storage error on its way through DataFusion.
@@ -111,9 +139,9 @@ pub(super) async fn without_deleted(files: &DataFiles, chosen: Vec<Chosen>) -> R
 }
 
 async fn attach(files: &DataFiles, chosen: Chosen) -> Result<Option<PartitionedFile>, Error> {
-    let Some(vector) = &chosen.vector else {
+    if chosen.vector.is_none() && matches!(chosen.read, FileRows::All) {
         return Ok(Some(chosen.file));
-    };
+    }
     // The selection must cover the file exactly. The log counts the rows of a file with a vector; where it does not, the footer does.
     let rows = match chosen.rows {
         Some(rows) => rows,
@@ -122,11 +150,20 @@ async fn attach(files: &DataFiles, chosen: Chosen) -> Result<Option<PartitionedF
             u64::try_from(footer.file_metadata().num_rows()).unwrap_or(0)
         }
     };
-    let deleted = deletes::load(&files.store, &files.snapshot, vector).await?;
+    if let FileRows::Only(these) = &chosen.read {
+        return Ok((!these.is_empty()).then(|| chosen.file.with_extension(selection::wanted(these, rows))));
+    }
+    let mut deleted = match &chosen.vector {
+        Some(vector) => deletes::load(&files.store, &files.snapshot, vector).await?,
+        None => RoaringTreemap::new(),
+    };
+    if let FileRows::Except(these) = &chosen.read {
+        deleted |= these.as_ref();
+    }
     if rows > 0 && deleted.range_cardinality(..rows) == rows {
         return Ok(None);
     }
-    Ok(Some(chosen.file.with_extension(left(&deleted, rows))))
+    Ok(Some(chosen.file.with_extension(selection::left(&deleted, rows))))
 }
 
 /// Spreads files over at most `groups` groups of about as many bytes, each in the order of the index.

@@ -19,6 +19,7 @@ mod considered;
 mod counted;
 mod deletes;
 mod files;
+mod matching;
 mod reader;
 mod reading;
 mod select;
@@ -26,6 +27,7 @@ mod source;
 mod statistics;
 mod variant;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -41,6 +43,7 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+use roaring::RoaringTreemap;
 
 use adapter::PinnedAdapterFactory;
 pub use char::CharComparisons;
@@ -48,11 +51,14 @@ pub(crate) use char::compares;
 use columns::Columns;
 use considered::Considered;
 use counted::CountedExec;
+pub(crate) use matching::Matching;
 use reader::DataFiles;
 use source::PinnedSource;
 
-/// Name of the hidden column that holds a row's file ordinal (UInt32), see [`PinnedTable::with_file_ordinal`].
+/// Name of the hidden column that holds a row's file ordinal (UInt32), see [`PinnedTable::with_positions`].
 pub const FILE_ORDINAL: &str = "__asof_file";
+/// Name of the hidden column that holds a row's number in its file (Int64, from 0), see [`PinnedTable::with_positions`].
+pub const ROW_NUMBER: &str = "__asof_row";
 
 /// A table at one version, as DataFusion sees it: a `TableProvider` whose files, schema and statistics come from the pinned index.
 #[derive(Debug, Clone)]
@@ -64,7 +70,18 @@ pub struct PinnedTable {
     /// Its files.
     pub index: Arc<FileIndex>,
     columns: Arc<Columns>,
-    only: Option<Arc<Vec<u32>>>,
+    only: Option<Arc<BTreeMap<u32, FileRows>>>,
+}
+
+/// Which of a file's rows are read, of those that are not deleted.
+#[derive(Clone, Debug)]
+pub enum FileRows {
+    /// All.
+    All,
+    /// These, by their numbers.
+    Only(Arc<RoaringTreemap>),
+    /// All but these.
+    Except(Arc<RoaringTreemap>),
 }
 
 impl PinnedTable {
@@ -75,17 +92,16 @@ impl PinnedTable {
         Self { table, snapshot, index, columns, only: None }
     }
 
-    /// Read only these files (ordinals into `FileIndex::files()` order).
+    /// Read only these files (by ordinals into `FileIndex::files()` order), of each these rows.
     #[must_use]
-    pub fn only_files(mut self, mut ordinals: Vec<u32>) -> Self {
-        ordinals.sort_unstable();
-        self.only = Some(Arc::new(ordinals));
+    pub fn only(mut self, files: BTreeMap<u32, FileRows>) -> Self {
+        self.only = Some(Arc::new(files));
         self
     }
 
-    /// Append the column [`FILE_ORDINAL`], constant within a file.
+    /// Append the columns [`FILE_ORDINAL`], constant within a file, and [`ROW_NUMBER`].
     #[must_use]
-    pub fn with_file_ordinal(mut self) -> Self {
+    pub fn with_positions(mut self) -> Self {
         self.columns = Arc::new(Columns::new(&self.snapshot, true));
         self
     }
@@ -150,17 +166,19 @@ impl TableProvider for PinnedTable {
             footers: state.runtime_env().cache_manager.get_file_metadata_cache(),
         };
         let mut considered = Considered::new(&self.snapshot);
-        let only = self.only.as_deref().map(Vec::as_slice);
+        let only = self.only.as_deref();
         let selected = select::select(state, columns, &self.index, only, filters, &mut considered)?;
         let all_exact = filters.iter().all(|f| select::is_exact(f, columns));
         let limit = limit.filter(|_| all_exact);
+        let whole_files = only.is_none_or(|only| only.values().all(|rows| matches!(rows, FileRows::All)));
         if all_exact
+            && whole_files
             && projection.is_some_and(Vec::is_empty)
             && let Some(rows) = select::count(&selected)
         {
             return Ok(Arc::new(CountedExec::new(limit.map_or(rows, |limit| rows.min(limit)), considered)));
         }
-        let mut chosen = files::choose(&files, columns, &selected, &self.wanted(projection, filters))?;
+        let mut chosen = files::choose(&files, columns, &selected, only, &self.wanted(projection, filters))?;
         if let Some(limit) = limit {
             considered.by_limit = files::trim(&mut chosen, limit);
         }

@@ -2,6 +2,7 @@
 //!
 //! Filters on partition columns alone are decided here for good (they are *exact*: no filter follows the scan); all others only rule files out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder, UInt32Array};
@@ -17,11 +18,11 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::physical_optimizer::pruning::PruningPredicateBuilder;
 
-use super::FILE_ORDINAL;
 use super::bounds::Bounds;
 use super::columns::Columns;
 use super::considered::Considered;
 use super::reading::pad;
+use super::{FILE_ORDINAL, FileRows};
 
 /// The files of one chunk that a scan opens.
 #[derive(Debug)]
@@ -49,7 +50,7 @@ pub(super) fn select<'a>(
     state: &dyn Session,
     columns: &Columns,
     index: &'a FileIndex,
-    only: Option<&[u32]>,
+    only: Option<&BTreeMap<u32, FileRows>>,
     filters: &[Expr],
     considered: &mut Considered,
 ) -> Result<Vec<Selected<'a>>> {
@@ -68,7 +69,7 @@ pub(super) fn select<'a>(
     for chunk in index.chunks() {
         let mut files = live(chunk, &mut ordinal);
         if let Some(only) = only {
-            files.retain(|(_, ordinal)| only.binary_search(ordinal).is_ok());
+            files.retain(|(_, ordinal)| only.contains_key(ordinal));
         }
         let all = files.len();
         if let Some(filter) = conjunction(exact.iter().cloned()) {

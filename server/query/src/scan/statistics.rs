@@ -14,7 +14,9 @@ use super::columns::Columns;
 /// Statistics of the files of one chunk, made file by file from columns fetched once.
 pub(super) struct ChunkStatistics {
     columns: Vec<Option<StoredColumn>>,
-    constants: usize,
+    /// Columns that are constant within a file, and those that the reader makes.
+    others: usize,
+    made_by_reader: usize,
 }
 
 /// What the index has of one column that lies in files.
@@ -51,13 +53,15 @@ impl ChunkStatistics {
                 nulls: bounds.nulls(field.name()).cloned(),
             })
         };
-        Self { columns: columns.stored.iter().enumerate().map(fetch).collect(), constants: columns.scanned.table_partition_cols().len() }
+        let made_by_reader = columns.scanned.virtual_columns().len();
+        let others = columns.scanned.table_partition_cols().len() + made_by_reader;
+        Self { columns: columns.stored.iter().enumerate().map(fetch).collect(), others, made_by_reader }
     }
 
     /// Of one file, over the scanned columns.
     pub(super) fn file(&self, file: &FileFacts<'_>) -> Result<Statistics> {
         let left = file.rows.map(|rows| count(rows.saturating_sub(file.deleted)));
-        let mut column_statistics = Vec::with_capacity(self.columns.len() + self.constants);
+        let mut column_statistics = Vec::with_capacity(self.columns.len() + self.others);
         for column in &self.columns {
             column_statistics.push(match column {
                 Some(column) => column.statistics(file, left)?,
@@ -65,6 +69,7 @@ impl ChunkStatistics {
             });
         }
         column_statistics.extend(file.constants.iter().map(|value| constant(value, left)));
+        column_statistics.extend((0..self.made_by_reader).map(|_| ColumnStatistics::new_unknown()));
         Ok(Statistics {
             num_rows: left.map_or(Precision::Absent, Precision::Exact),
             total_byte_size: Precision::Inexact(count(file.size)),

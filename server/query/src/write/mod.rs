@@ -2,7 +2,7 @@
 //!
 //! Streams of a physical plan become Parquet files under the table: each batch is brought to the table's columns and types
 //! ([`assign`]), held against the table's constraints ([`rules`]), split by partition values ([`partition`]) and encoded
-//! ([`encode`]), one encoder for each stream of the plan. What comes out are [`Staged`] files: written, synced, with statistics
+//! ([`encode`]), one encoder for each stream of the plan; rows of a change go to the table's change data feed too ([`feed`]). What comes out are [`Staged`] files: written, synced, with statistics
 //! ([`statistics`]), and not yet part of the table; they go again unless a commit takes them.
 //!
 //! Invariants: no row that breaks a constraint reaches a file; a failed or cancelled statement leaves no files behind (as far as the
@@ -10,6 +10,7 @@
 
 pub mod assign;
 mod encode;
+mod feed;
 pub mod layout;
 pub mod partition;
 pub mod rules;
@@ -136,10 +137,19 @@ fn byte_size(text: &str) -> Option<usize> {
     number.checked_shl(shift).filter(|bytes| *bytes > 0)
 }
 
-/// Rows to write: a plan's streams and what they go through.
+/// Rows to write: a plan's streams, what they go through, and where they go.
 pub struct Source {
-    rules: Arc<Rules>,
+    through: Through,
     streams: Vec<SendableRecordBatchStream>,
+}
+
+/// What rows of a source go through, and where they go.
+#[derive(Debug)]
+struct Through {
+    rules: Rules,
+    into_table: bool,
+    /// They go to the table's change data feed, as changes of this type.
+    change: Option<&'static str>,
 }
 
 impl Source {
@@ -167,7 +177,21 @@ impl Source {
             _ => plan,
         };
         let streams = execute_stream_partitioned(plan, planner.task())?;
-        Ok(Self { rules: Arc::new(rules), streams })
+        Ok(Self { through: Through { rules, into_table: true, change: None }, streams })
+    }
+
+    /// Its rows go to the change data feed as well, as changes of this type.
+    #[must_use]
+    pub fn for_feed_too(mut self, change: &'static str) -> Self {
+        self.through.change = Some(change);
+        self
+    }
+
+    /// Its rows go to the change data feed, as changes of this type, and not into the table.
+    #[must_use]
+    pub fn for_feed_alone(mut self, change: &'static str) -> Self {
+        self.through.into_table = false;
+        self.for_feed_too(change)
     }
 }
 
@@ -178,16 +202,21 @@ impl Source {
 pub async fn write(target: Target, sources: Vec<Source>) -> Result<Staged> {
     let staging = Staging::new(target.store.clone());
     let mut staged = Staged::begin(staging.clone());
-    let layout = Arc::new(encode::Layout::new(target, staging.clone())?);
+    let feed = match sources.iter().any(|source| source.through.change.is_some()) {
+        true => Some(Arc::new(encode::Layout::new(feed::target(&target), staging.clone())?)),
+        false => None,
+    };
+    let layouts = Layouts { table: Arc::new(encode::Layout::new(target, staging.clone())?), feed };
     let mut tasks = JoinSet::new();
     for (number, streams) in by_number(sources).into_iter().enumerate() {
-        tasks.spawn(encode_streams(Arc::clone(&layout), streams, number));
+        tasks.spawn(encode_streams(layouts.clone(), streams, number));
     }
     match gather(&mut tasks).await {
         Ok(done) => {
-            for (files, rows) in done {
-                staged.files.extend(files);
-                staged.rows += rows;
+            for encoded in done {
+                staged.files.extend(encoded.files);
+                staged.changes.extend(encoded.changes);
+                staged.rows += encoded.rows;
             }
             staging.sync().await?;
             Ok(staged)
@@ -201,42 +230,69 @@ pub async fn write(target: Target, sources: Vec<Source>) -> Result<Staged> {
     }
 }
 
-type RuledStream = (Arc<Rules>, SendableRecordBatchStream);
+/// Where rows go: the table's files, and those of its change data feed.
+#[derive(Clone)]
+struct Layouts {
+    table: Arc<encode::Layout>,
+    feed: Option<Arc<encode::Layout>>,
+}
+
+/// What one encoder wrote.
+struct Encoded {
+    number: usize,
+    files: Vec<NewFile>,
+    changes: Vec<NewFile>,
+    /// Rows in the table's files.
+    rows: i64,
+}
+
+type RoutedStream = (Arc<Through>, SendableRecordBatchStream);
 
 /// The streams that share an encoder: each source's stream of the same number.
-fn by_number(sources: Vec<Source>) -> Vec<Vec<RuledStream>> {
-    let mut numbered: Vec<Vec<RuledStream>> = Vec::new();
+fn by_number(sources: Vec<Source>) -> Vec<Vec<RoutedStream>> {
+    let mut numbered: Vec<Vec<RoutedStream>> = Vec::new();
     for source in sources {
+        let through = Arc::new(source.through);
         for (number, stream) in source.streams.into_iter().enumerate() {
             if numbered.len() <= number {
                 numbered.push(vec![]);
             }
-            numbered[number].push((Arc::clone(&source.rules), stream));
+            numbered[number].push((Arc::clone(&through), stream));
         }
     }
     numbered
 }
 
-async fn gather(tasks: &mut JoinSet<Result<(usize, Vec<NewFile>, i64)>>) -> Result<Vec<(Vec<NewFile>, i64)>> {
+async fn gather(tasks: &mut JoinSet<Result<Encoded>>) -> Result<Vec<Encoded>> {
     let mut done = BTreeMap::new();
     while let Some(task) = tasks.join_next().await {
-        let (number, files, rows) = task.map_err(|e| Error::Internal(format!("an encoder ended: {e}")))??;
-        done.insert(number, (files, rows));
+        let encoded = task.map_err(|e| Error::Internal(format!("an encoder ended: {e}")))??;
+        done.insert(encoded.number, encoded);
     }
     Ok(done.into_values().collect())
 }
 
-async fn encode_streams(layout: Arc<encode::Layout>, streams: Vec<RuledStream>, number: usize) -> Result<(usize, Vec<NewFile>, i64)> {
-    let mut encoder = encode::Encoder::new(layout, number)?;
+async fn encode_streams(layouts: Layouts, streams: Vec<RoutedStream>, number: usize) -> Result<Encoded> {
+    let mut table = encode::Encoder::new(layouts.table, number)?;
+    let mut feed = layouts.feed.map(|layout| encode::Encoder::new(layout, number)).transpose()?;
     let mut rows = 0;
-    for (rules, mut stream) in streams {
+    for (through, mut stream) in streams {
         while let Some(batch) = stream.next().await {
-            let batch = rules.apply(&batch?)?;
-            rows += i64::try_from(batch.num_rows()).unwrap_or(i64::MAX);
-            encoder.write(&batch).await?;
+            let batch = through.rules.apply(&batch?)?;
+            if through.into_table {
+                rows += i64::try_from(batch.num_rows()).unwrap_or(i64::MAX);
+                table.write(&batch).await?;
+            }
+            if let (Some(feed), Some(change)) = (&mut feed, through.change) {
+                feed.write(&feed::rows(&batch, change)?).await?;
+            }
         }
     }
-    Ok((number, encoder.finish().await?, rows))
+    let changes = match feed {
+        Some(feed) => feed.finish().await?,
+        None => vec![],
+    };
+    Ok(Encoded { number, files: table.finish().await?, changes, rows })
 }
 
 #[cfg(test)]

@@ -62,6 +62,8 @@ impl Staging {
 pub struct Staged {
     /// For the log.
     pub files: Vec<NewFile>,
+    /// Files of the change data feed.
+    pub changes: Vec<NewFile>,
     /// Rows in them.
     pub rows: i64,
     stagings: Vec<Staging>,
@@ -71,13 +73,13 @@ impl Staged {
     /// Files to come.
     #[must_use]
     pub fn begin(staging: Staging) -> Self {
-        Self { files: vec![], rows: 0, stagings: vec![staging] }
+        Self { files: vec![], changes: vec![], rows: 0, stagings: vec![staging] }
     }
 
     /// No files.
     #[must_use]
     pub fn none() -> Self {
-        Self { files: vec![], rows: 0, stagings: vec![] }
+        Self { files: vec![], changes: vec![], rows: 0, stagings: vec![] }
     }
 
     /// Bytes of all files.
@@ -89,12 +91,6 @@ impl Staged {
     /// From here on a commit may name the files: they stay, unless [`Discard::now`] is called.
     pub fn commit_starts(&mut self) -> Discard {
         Discard(std::mem::take(&mut self.stagings))
-    }
-
-    /// From here on these files share the fate of `other`; its list of files is given back.
-    pub fn share_fate(&mut self, mut other: Self) -> Vec<NewFile> {
-        self.stagings.append(&mut other.stagings);
-        std::mem::take(&mut other.files)
     }
 
     /// Remove the files.

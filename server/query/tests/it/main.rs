@@ -4,6 +4,7 @@
 mod dml;
 mod golden;
 mod interrupt;
+mod model;
 mod plans;
 mod pruning;
 mod scan;

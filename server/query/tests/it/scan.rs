@@ -1,14 +1,16 @@
 //! Every version of every golden table, read through [`PinnedTable`] alone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Field, Schema};
-use asof_query::scan::{CharComparisons, FILE_ORDINAL, PinnedTable};
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Field, Int64Type, Schema};
+use asof_query::scan::{CharComparisons, FILE_ORDINAL, FileRows, PinnedTable, ROW_NUMBER};
 use asof_storage::snapshot::ColumnMapping;
 use asof_storage::{Snapshot, SnapshotSelector};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use roaring::RoaringTreemap;
 
 use crate::golden::{Golden, as_text_where, cases, rows};
 
@@ -153,26 +155,33 @@ async fn metadata_answers_agree_with_the_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ordinals_choose_files() {
+async fn positions_choose_rows() {
     let golden = Golden::copy("dv");
-    let table = golden.pin(15).await.unwrap().with_file_ordinal();
-    let by_file = sql(&table, &format!("SELECT {FILE_ORDINAL}, count(*) FROM t GROUP BY 1 ORDER BY 1")).await.unwrap();
-    let by_file = rows(&by_file);
-    assert_eq!(by_file.len(), table.index.files().count(), "{by_file:?}");
-    let all = rows(&sql(&table, "SELECT * FROM t").await.unwrap());
+    let plain = golden.pin(15).await.unwrap();
+    let table = plain.clone().with_positions();
+    let by_file = rows(&sql(&table, &format!("SELECT {FILE_ORDINAL}, count(*) FROM t GROUP BY 1 ORDER BY 1")).await.unwrap());
+    assert_eq!(by_file.len(), plain.index.files().count(), "{by_file:?}");
+    let all = rows(&sql(&plain, "SELECT * FROM t").await.unwrap());
     let mut together = Vec::new();
     for ordinal in 0..u32::try_from(by_file.len()).unwrap() {
-        let one = table.clone().only_files(vec![ordinal]);
-        let by_list = rows(&sql(&one, "SELECT * FROM t").await.unwrap());
-        let by_filter = rows(&sql(&table, &format!("SELECT * FROM t WHERE {FILE_ORDINAL} = {ordinal}")).await.unwrap());
-        assert_eq!(by_list, by_filter);
+        let only = |read| plain.clone().only(BTreeMap::from([(ordinal, read)]));
+        let by_list = rows(&sql(&only(FileRows::All), "SELECT * FROM t").await.unwrap());
+        let numbers = format!("SELECT {ROW_NUMBER} FROM t WHERE {FILE_ORDINAL} = {ordinal} AND {ROW_NUMBER} % 2 = 0");
+        let numbers = sql(&table, &numbers).await.unwrap();
+        let even = numbers.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec());
+        let even: Arc<RoaringTreemap> = Arc::new(even.map(|n| u64::try_from(n).unwrap()).collect());
+        let (chosen, others) = (only(FileRows::Only(Arc::clone(&even))), only(FileRows::Except(Arc::clone(&even))));
+        assert_eq!(rows(&sql(&chosen, "SELECT count(*) FROM t").await.unwrap()), [even.len().to_string()]);
+        let mut halves = rows(&sql(&chosen, "SELECT * FROM t").await.unwrap());
+        assert_eq!(halves.len() as u64, even.len());
+        halves.extend(rows(&sql(&others, "SELECT * FROM t").await.unwrap()));
+        halves.sort();
+        assert_eq!(halves, by_list);
         together.extend(by_list);
     }
     together.sort();
     assert_eq!(together, all);
-    let numbered = sql(&table, &format!("SELECT {FILE_ORDINAL}, file_row_index() FROM t")).await.unwrap();
-    let numbered = rows(&numbered);
-    assert_eq!(numbered.len(), all.len());
+    let numbered = rows(&sql(&table, &format!("SELECT {FILE_ORDINAL}, {ROW_NUMBER} FROM t")).await.unwrap());
     assert_eq!(numbered.iter().collect::<std::collections::BTreeSet<_>>().len(), all.len(), "a row number occurs twice");
 }
 

@@ -35,6 +35,7 @@ mod table;
 mod values;
 mod view;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -42,6 +43,8 @@ use arrow::datatypes::SchemaRef;
 pub use cache::{IndexMetrics, index_metrics};
 pub use metadata::with_column_mapping;
 pub use table::DeltaTable;
+
+use crate::index::{Chunk, FileIndex};
 
 /// What Delta keeps of a version: protocol, metadata, and the log as it was listed when the version was resolved.
 #[derive(Debug)]
@@ -58,6 +61,24 @@ impl DeltaSnapshot {
     /// The columns of its index.
     pub(crate) fn index_schema(&self) -> SchemaRef {
         Arc::clone(self.shape.schema())
+    }
+
+    /// An index of one file with these partition values (by physical names, as in the log) and statistics (JSON text), for judging a file that
+    /// another commit adds.
+    ///
+    /// # Errors
+    /// A partition value that its column does not take.
+    pub fn index_of(&self, partition_values: &BTreeMap<String, Option<String>>, stats: Option<&str>) -> Result<FileIndex, String> {
+        let mut builder = files::ChunkBuilder::new(&self.shape);
+        builder.push(&files::Entry {
+            path: "",
+            size: 0,
+            modification_time: 0,
+            stats,
+            deletion_vector: None,
+            partition_values: partition_values.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect(),
+        })?;
+        Ok(FileIndex::new(0, vec![Chunk { rows: Arc::new(builder.finish()?), live: None }]))
     }
 
     /// The names of the table's features, in order; those of the old numbered protocols spelled out.
