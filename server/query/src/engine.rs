@@ -333,6 +333,8 @@ fn class(kind: &Kind) -> StatementClass {
         | Kind::ShowTables { .. }
         | Kind::ShowViews { .. }
         | Kind::ShowColumns
+        | Kind::ShowProperties { .. }
+        | Kind::ShowCreateTable
         | Kind::ShowSetting(_) => StatementClass::Query,
         Kind::Restore { .. } => StatementClass::CommandWithRows,
         Kind::Set { .. }
@@ -346,6 +348,8 @@ fn class(kind: &Kind) -> StatementClass {
         | Kind::DropTable { .. }
         | Kind::Insert { .. }
         | Kind::Delete { .. }
-        | Kind::Update { .. } => StatementClass::Update,
+        | Kind::Update { .. }
+        | Kind::Truncate { .. }
+        | Kind::Alter { .. } => StatementClass::Update,
     }
 }

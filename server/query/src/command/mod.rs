@@ -5,6 +5,7 @@
 mod describe;
 mod detail;
 pub(crate) mod history;
+mod properties;
 mod show;
 
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub async fn rows(ctx: &StatementContext, statement: &Statement) -> Result<Optio
         Kind::ShowTables { schema, like } => show::tables(ctx, schema.as_deref(), like.as_deref()).await?,
         Kind::ShowViews { like } => show::views(ctx, like.as_deref())?,
         Kind::ShowColumns => show::columns(ctx, statement).await?,
+        Kind::ShowProperties { key } => properties::show(ctx, statement, key.as_deref()).await?,
+        Kind::ShowCreateTable => properties::create(ctx, statement).await?,
         Kind::ShowSetting(name) => show::setting(ctx, name.as_deref())?,
         _ => return Ok(None),
     };

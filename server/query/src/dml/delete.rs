@@ -22,6 +22,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     base.refuse_append_only("DELETE")?;
     let (planner, _) = base.planner(ctx, statement).await?;
     if rows.predicate.is_none()
+        && !(feed::is_on(&base) && base.files().iter().any(|file| file.deletion_vector.is_some()))
         && let Some(deleted) = base.files().iter().map(live_rows).sum()
     {
         let losses = Losses { removed: base.files(), deletes: vec![] };
@@ -36,7 +37,7 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows:
     let (files, reads) = touched(ctx, &planner, &base, rows).await?;
     let scanned = ctx.env.clock.now();
     let deleted = files.iter().map(Touched::selected).sum();
-    let staged = stage(ctx, &planner, &base, rows, &files).await?;
+    let staged = stage(ctx, &planner, &base, &files).await?;
     let losses = match rows.predicate {
         // A file that holds no rows goes too.
         None => Losses { removed: base.files(), deletes: vec![] },
@@ -88,13 +89,10 @@ async fn finish(ctx: &StatementContext, statement: &Statement, rows: &Rows<'_>, 
     commit(base.table.as_ref(), Some(&base.snapshot), change, staged, counted(deleted)).await
 }
 
-/// Rewrite the rows that stay of files that lose only some, unless those get vectors, and tell the feed what goes. A commit that only removes whole files
-/// needs no feed.
-async fn stage(ctx: &StatementContext, planner: &Planner, base: &Base, rows: &Rows<'_>, files: &[Touched]) -> Result<Staged> {
+/// Rewrite the rows that stay of files that lose only some, unless those get vectors, and tell the feed what goes. A commit that only removes
+/// whole files needs no feed; but where those have deletion vectors, not all readers know how to tell which rows went.
+async fn stage(ctx: &StatementContext, planner: &Planner, base: &Base, files: &[Touched]) -> Result<Staged> {
     let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
-    if partly.is_empty() || rows.predicate.is_none() {
-        return Ok(Staged::none());
-    }
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
     let copy = async |table: PinnedTable| {
         let number = planner.bind(base.relation(ctx, table)?);
@@ -102,10 +100,10 @@ async fn stage(ctx: &StatementContext, planner: &Planner, base: &Base, rows: &Ro
         Source::plan(planner, &select(items, number, None, None)?, &target, Rules::copy(&target)).await
     };
     let mut sources = vec![];
-    if !by_vectors(base) {
+    if !by_vectors(base) && !partly.is_empty() {
         sources.push(copy(other_rows(base, &partly)).await?);
     }
-    if feed::is_on(base) {
+    if feed::is_on(base) && (!partly.is_empty() || files.iter().any(|touched| touched.file.deletion_vector.is_some())) {
         sources.push(copy(selected_rows(base, files)).await?.for_feed_alone("delete"));
     }
     match sources.is_empty() {

@@ -5,6 +5,7 @@
 //! growing, jittered pauses. Staged files of a lost or failed attempt are removed; those of an attempt whose outcome is unknown stay,
 //! for a commit may name them.
 
+mod alter;
 mod columns;
 mod create;
 mod delete;
@@ -14,9 +15,11 @@ mod insert;
 mod losses;
 mod nested;
 mod parameters;
+mod properties;
 pub mod restore;
 mod select;
 mod touched;
+mod truncate;
 mod update;
 
 use std::collections::BTreeMap;
@@ -34,7 +37,7 @@ use crate::plan::{Planner, Relation, StatementContext};
 use crate::resolve;
 use crate::scan::PinnedTable;
 use crate::statement::{Kind, Statement, TableTarget};
-use crate::write::Staged;
+use crate::write::{Staged, Target};
 
 pub use parameters::parameters;
 
@@ -43,7 +46,7 @@ const RERUNS: u32 = 8;
 /// The first pause before running again; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, DROP TABLE, RESTORE.
+/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, TRUNCATE, ALTER TABLE, DROP TABLE, RESTORE.
 ///
 /// # Errors
 /// Whatever planning, constraints and execution give; `Conflict` when running again did not help either. Unless the error is
@@ -83,6 +86,8 @@ async fn attempt(ctx: &StatementContext, statement: &Statement) -> Result<Attemp
             let rows = Rows { target, alias: alias.as_deref(), predicate: predicate.as_ref() };
             update::attempt(ctx, statement, &rows, assignments).await
         }
+        Kind::Truncate { target } => truncate::attempt(ctx, target).await,
+        Kind::Alter { target, change } => alter::attempt(ctx, statement, target, change).await,
         Kind::Restore { target, to } => restore::attempt(ctx, statement, target, to).await,
         other => Err(Error::Internal(format!("not a statement that changes tables: {other:?}"))),
     }
@@ -145,6 +150,20 @@ impl Base {
     /// Its files, in the order of the index.
     fn files(&self) -> Vec<DataFile> {
         self.index.files().collect()
+    }
+
+    /// The base as a table to write to.
+    fn target(&self, ctx: &StatementContext) -> Target {
+        Target {
+            name: self.table.name().to_owned(),
+            store: self.table.store().clone(),
+            schema: Arc::clone(&self.snapshot.schema),
+            partition_columns: self.snapshot.partition_columns.clone(),
+            mapping: self.snapshot.column_mapping,
+            properties: self.snapshot.properties.clone(),
+            env: ctx.env.clone(),
+            folder: "",
+        }
     }
 
     /// The base as a table to plan with.

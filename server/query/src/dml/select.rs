@@ -33,6 +33,11 @@ pub(super) fn named(value: ast::Expr, name: &str) -> ast::SelectItem {
     ast::SelectItem::ExprWithAlias { expr: value, alias: ast::Ident::with_quote('"', name) }
 }
 
+/// `(condition) IS NOT TRUE`: false and unknown.
+pub(super) fn not_true(condition: &ast::Expr) -> ast::Expr {
+    ast::Expr::IsNotTrue(Box::new(ast::Expr::Nested(Box::new(condition.clone()))))
+}
+
 /// An expression as its user wrote it, more or less: placeholders show what they stand for.
 pub(super) fn shown(expr: &ast::Expr, tables: &Occurrences) -> String {
     let mut text = expr.to_string();

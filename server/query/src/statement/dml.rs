@@ -82,6 +82,19 @@ pub(super) fn delete(cursor: &mut Cursor<'_>) -> Result<Kind> {
     Ok(Kind::Delete { target, alias, predicate })
 }
 
+/// `TRUNCATE [TABLE] t`.
+pub(super) fn truncate(cursor: &mut Cursor<'_>) -> Result<Kind> {
+    cursor.expect(&["TRUNCATE"])?;
+    if cursor.sees(&["TABLE"]) && matches!(cursor.ahead(1), Token::Word(_)) {
+        cursor.takes(&["TABLE"]);
+    }
+    let target = cursor.target("TRUNCATE")?;
+    if cursor.sees(&["PARTITION"]) {
+        return Err(position::unsupported("TRUNCATE … PARTITION; write DELETE FROM … WHERE", cursor.location()));
+    }
+    Ok(Kind::Truncate { target })
+}
+
 /// `UPDATE t [alias] SET a = x, … [WHERE …]`.
 pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Kind> {
     cursor.expect(&["UPDATE"])?;

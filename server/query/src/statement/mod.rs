@@ -13,6 +13,7 @@
 //! Names of tables without quotes are lower case; names of columns stay as written in DDL and DML (`columns` of INSERT and CREATE TABLE,
 //! assignments of UPDATE), to be compared without case.
 
+mod alter;
 pub mod batch;
 mod clauses;
 pub mod columns;
@@ -40,6 +41,8 @@ pub mod values;
 
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+pub use alter::{Alteration, ColumnChange, ColumnPlace, NewColumn};
 
 use crate::error::{Location, Result};
 
@@ -154,6 +157,13 @@ pub enum Kind {
     },
     /// SHOW COLUMNS IN t (occurrence 0).
     ShowColumns,
+    /// SHOW TBLPROPERTIES t [('key')] (occurrence 0).
+    ShowProperties {
+        /// Only this one.
+        key: Option<String>,
+    },
+    /// SHOW CREATE TABLE t (occurrence 0).
+    ShowCreateTable,
     /// SHOW setting; all with `None`.
     ShowSetting(Option<String>),
     /// SET name = value; also SET TIME ZONE '…', SET TIMEZONE.
@@ -246,6 +256,18 @@ pub enum Kind {
         /// Which rows; all when `None`.
         predicate: Option<ast::Expr>,
     },
+    /// TRUNCATE TABLE.
+    Truncate {
+        /// The table.
+        target: TableTarget,
+    },
+    /// ALTER TABLE.
+    Alter {
+        /// The table.
+        target: TableTarget,
+        /// How.
+        change: Box<Alteration>,
+    },
     /// RESTORE TABLE t TO …
     Restore {
         /// The table.
@@ -301,7 +323,8 @@ pub fn parse(sql: &str) -> Result<Statement> {
 /// As [`parse`].
 pub fn parse_with(sql: &str, options: Options) -> Result<Statement> {
     let lexed = lexer::lex(sql, options)?;
-    let (tokens, depth) = nesting::flatten(lexed.tokens)?;
+    let (mut tokens, depth) = nesting::flatten(lexed.tokens)?;
+    table::order_identities(&mut tokens);
     let stack = nesting::stack_size(&tokens, depth)?;
     // Trees are made, walked and, on errors, dropped in here.
     stacker::maybe_grow(stack, stack, || {
@@ -340,18 +363,18 @@ fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
         "DELETE" => dml::delete(cursor),
         "UPDATE" => dml::update(cursor),
         "RESTORE" => restore::restore(cursor),
+        "ALTER" => alter::alter(cursor),
+        "TRUNCATE" => dml::truncate(cursor),
         other if LATER.contains(&other) => Err(position::unsupported(other, cursor.location())),
-        _ => {
-            Err(cursor.unexpected("a statement (SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)"))
-        }
+        _ => Err(cursor.unexpected(
+            "a statement (SELECT, INSERT, UPDATE, DELETE, TRUNCATE, CREATE, ALTER, DROP, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)",
+        )),
     }
 }
 
 /// Statements that are known by name.
 const LATER: &[&str] = &[
     "MERGE",
-    "ALTER",
-    "TRUNCATE",
     "COPY",
     "VACUUM",
     "OPTIMIZE",

@@ -313,9 +313,13 @@ impl Writer {
             return false;
         }
         let one_of = |words: &[&str], token: &Token| words.iter().any(|word| is_word(token, word));
-        let command =
-            one_of(&["DESCRIBE", "DESC", "RESTORE", "CREATE", "DROP", "TRUNCATE", "ALTER", "OPTIMIZE", "VACUUM"], &self.out[0].token);
-        command && (at == 0 || (at <= 2 && one_of(&["TABLE", "EXTENDED", "FORMATTED", "HISTORY", "DETAIL"], &self.out[at].token)))
+        let command = one_of(
+            &["DESCRIBE", "DESC", "RESTORE", "CREATE", "DROP", "TRUNCATE", "ALTER", "OPTIMIZE", "VACUUM", "SHOW"],
+            &self.out[0].token,
+        );
+        command
+            && (at == 0
+                || (at <= 2 && one_of(&["TABLE", "EXTENDED", "FORMATTED", "HISTORY", "DETAIL", "TBLPROPERTIES"], &self.out[at].token)))
     }
 }
 

@@ -1,5 +1,7 @@
 //! SHOW.
 
+use datafusion::sql::sqlparser::tokenizer::Token;
+
 use super::cursor::Cursor;
 use super::{Kind, position};
 use crate::error::Result;
@@ -31,9 +33,20 @@ pub(super) fn show(cursor: &mut Cursor<'_>) -> Result<Kind> {
         cursor.table()?;
         return Ok(Kind::ShowColumns);
     }
-    for words in
-        [["CREATE", "TABLE"].as_slice(), &["TBLPROPERTIES"], &["PARTITIONS"], &["FUNCTIONS"], &["SESSION", "SNAPSHOT"], &["SNAPSHOTS"]]
-    {
+    if cursor.takes(&["CREATE", "TABLE"]) {
+        cursor.table()?;
+        return Ok(Kind::ShowCreateTable);
+    }
+    if cursor.takes(&["TBLPROPERTIES"]) {
+        cursor.table()?;
+        let keys = if *cursor.ahead(0) == Token::LParen { super::table::property_keys(cursor)? } else { vec![] };
+        return match keys.as_slice() {
+            [] => Ok(Kind::ShowProperties { key: None }),
+            [key] => Ok(Kind::ShowProperties { key: Some(key.clone()) }),
+            _ => Err(cursor.unexpected("one property")),
+        };
+    }
+    for words in [["PARTITIONS"].as_slice(), &["FUNCTIONS"], &["SESSION", "SNAPSHOT"], &["SNAPSHOTS"]] {
         if cursor.sees(words) {
             return Err(position::unsupported(format!("SHOW {}", words.join(" ")), cursor.location()));
         }

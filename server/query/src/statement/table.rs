@@ -2,12 +2,28 @@
 
 use datafusion::sql::sqlparser::ast::{ColumnDef, ColumnOption, DataType, Ident, TableConstraint};
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::cursor::Cursor;
+use super::lexer::is_word;
 use super::relations::folded;
 use super::{CreateTable, Kind, TableTarget, position, query, types};
 use crate::error::Result;
+
+/// `IDENTITY (START WITH 1 INCREMENT BY 1)`, as Spark has it, in the order that the parser knows: INCREMENT BY first.
+pub(super) fn order_identities(tokens: &mut [TokenWithSpan]) {
+    for at in 0..tokens.len() {
+        let opens = is_word(&tokens[at].token, "IDENTITY") && tokens.get(at + 1).is_some_and(|t| t.token == Token::LParen);
+        let Some(options) = tokens.get_mut(at + 2..).filter(|_| opens) else { continue };
+        let end = options.iter().position(|t| t.token == Token::RParen).unwrap_or(0);
+        let options = &mut options[..end];
+        if options.first().is_some_and(|t| is_word(&t.token, "START"))
+            && let Some(next) = options.iter().position(|t| is_word(&t.token, "INCREMENT"))
+        {
+            options.rotate_left(next);
+        }
+    }
+}
 
 /// What stands behind CREATE [OR REPLACE] TABLE.
 pub(super) fn create(cursor: &mut Cursor<'_>, or_replace: bool) -> Result<Kind> {
@@ -101,7 +117,7 @@ fn column_name(columns: &[ColumnDef], name: &Ident) -> String {
 }
 
 /// `('key' = 'value', a.b = 1)`.
-fn properties(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
+pub(super) fn properties(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
     let mut properties: Vec<(String, String)> = Vec::new();
     cursor.expect_token(&Token::LParen)?;
     loop {
@@ -119,6 +135,20 @@ fn properties(cursor: &mut Cursor<'_>) -> Result<Vec<(String, String)>> {
     }
     cursor.expect_token(&Token::RParen)?;
     Ok(properties)
+}
+
+/// `('key', a.b)`.
+pub(super) fn property_keys(cursor: &mut Cursor<'_>) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    cursor.expect_token(&Token::LParen)?;
+    loop {
+        keys.push(property_key(cursor)?);
+        if !cursor.takes_token(&Token::Comma) {
+            break;
+        }
+    }
+    cursor.expect_token(&Token::RParen)?;
+    Ok(keys)
 }
 
 fn property_key(cursor: &mut Cursor<'_>) -> Result<String> {

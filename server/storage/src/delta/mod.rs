@@ -34,6 +34,7 @@ mod statistics;
 mod table;
 mod values;
 mod view;
+mod widening;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +43,9 @@ use arrow::datatypes::SchemaRef;
 
 pub use cache::{IndexMetrics, index_metrics};
 pub use metadata::with_column_mapping;
+pub use schema::field_text;
 pub use table::DeltaTable;
+pub use widening::widened;
 
 use crate::index::{Chunk, FileIndex};
 

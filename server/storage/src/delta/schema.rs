@@ -129,6 +129,11 @@ fn fields_from_arrow(fields: &Fields) -> Result<Vec<Value>, String> {
     fields.iter().map(|f| field_from_arrow(f)).collect()
 }
 
+/// A field as in Delta's schema text; what Delta cannot hold otherwise.
+pub fn field_text(field: &Field) -> Result<String, String> {
+    field_from_arrow(field).map(|field| field.to_string())
+}
+
 fn field_from_arrow(field: &Field) -> Result<Value, String> {
     let sorted: BTreeMap<_, _> = field.metadata().iter().filter(|(k, _)| *k != ASOF_TYPE).collect();
     let metadata: Map<String, Value> = sorted.into_iter().map(|(k, v)| (k.clone(), typed(k, v))).collect();
@@ -162,7 +167,7 @@ fn type_from_arrow(field: &Field) -> Result<Value, String> {
     })
 }
 
-fn primitive_name(data_type: &DataType) -> Option<String> {
+pub(super) fn primitive_name(data_type: &DataType) -> Option<String> {
     Some(match data_type {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "string".to_owned(),
         DataType::Int64 => "long".to_owned(),
