@@ -37,7 +37,7 @@ pub enum StatementClass {
     Query,
     /// INSERT, UPDATE, DELETE, DDL, SET: no rows, runs once, gives a count.
     Update,
-    /// RESTORE …: has rows *and* writes; runs once. (SHOW, DESCRIBE, EXPLAIN, which only read, are `Query`.)
+    /// RESTORE, OPTIMIZE …: has rows *and* writes; runs once. (SHOW, DESCRIBE, EXPLAIN, which only read, are `Query`.)
     CommandWithRows,
 }
 
@@ -165,7 +165,7 @@ impl Engine {
                 types.of_plan(&planned.logical)?;
                 normalise::schema(planned.logical.schema().as_arrow(), timestamps(session))
             }
-            StatementClass::CommandWithRows => dml::restore::result_schema(),
+            StatementClass::CommandWithRows => dml::result_schema(&statement.kind),
             StatementClass::Update => {
                 Box::pin(dml::parameters(&ctx, &statement, &mut types)).await?;
                 Arc::new(Schema::empty())
@@ -248,7 +248,7 @@ impl Engine {
         Box::pin(dml::run(&ctx, &all)).await.map(Some)
     }
 
-    fn context(&self, session: &Arc<Session>, parameters: Option<Vec<ScalarValue>>, interrupt: &Interrupt) -> StatementContext {
+    pub(crate) fn context(&self, session: &Arc<Session>, parameters: Option<Vec<ScalarValue>>, interrupt: &Interrupt) -> StatementContext {
         StatementContext {
             warehouse: Arc::clone(&self.warehouse),
             session: Arc::clone(session),
@@ -336,7 +336,7 @@ fn class(kind: &Kind) -> StatementClass {
         | Kind::ShowProperties { .. }
         | Kind::ShowCreateTable
         | Kind::ShowSetting(_) => StatementClass::Query,
-        Kind::Restore { .. } => StatementClass::CommandWithRows,
+        Kind::Restore { .. } | Kind::Optimize { .. } => StatementClass::CommandWithRows,
         Kind::Set { .. }
         | Kind::Reset(_)
         | Kind::Use { .. }

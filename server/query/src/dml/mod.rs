@@ -14,9 +14,10 @@ mod feed;
 mod insert;
 mod losses;
 mod nested;
+mod optimize;
 mod parameters;
 mod properties;
-pub mod restore;
+mod restore;
 mod select;
 mod touched;
 mod truncate;
@@ -26,6 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::datatypes::SchemaRef;
 use asof_storage::snapshot::SnapshotSelector;
 use asof_storage::transaction::Conflict;
 use asof_storage::{Change, CommitOutcome, DataFile, FileIndex, Operation, Snapshot, TableFormat};
@@ -46,7 +48,7 @@ const RERUNS: u32 = 8;
 /// The first pause before running again; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, TRUNCATE, ALTER TABLE, DROP TABLE, RESTORE.
+/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, TRUNCATE, ALTER TABLE, DROP TABLE, OPTIMIZE, RESTORE.
 ///
 /// # Errors
 /// Whatever planning, constraints and execution give; `Conflict` when running again did not help either. Unless the error is
@@ -63,6 +65,15 @@ pub async fn run(ctx: &StatementContext, statement: &Statement) -> Result<Outcom
             }
             Attempt::Lost(conflict) => return Err(lost(&conflict)),
         }
+    }
+}
+
+/// Schema of the rows that a statement gives, beside what it changes.
+#[must_use]
+pub fn result_schema(kind: &Kind) -> SchemaRef {
+    match kind {
+        Kind::Optimize { .. } => optimize::result_schema(),
+        _ => restore::result_schema(),
     }
 }
 
@@ -88,6 +99,9 @@ async fn attempt(ctx: &StatementContext, statement: &Statement) -> Result<Attemp
         }
         Kind::Truncate { target } => truncate::attempt(ctx, target).await,
         Kind::Alter { target, change } => alter::attempt(ctx, statement, target, change).await,
+        Kind::Optimize { target, predicate, purge } => {
+            optimize::attempt(ctx, statement, &optimize::Optimize { target, predicate: predicate.as_ref(), purge: *purge }).await
+        }
         Kind::Restore { target, to } => restore::attempt(ctx, statement, target, to).await,
         other => Err(Error::Internal(format!("not a statement that changes tables: {other:?}"))),
     }

@@ -12,6 +12,7 @@ use asof_storage::{DataFile, ReadSet};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::expr_rewriter::unnormalize_cols;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use futures::TryStreamExt;
 use roaring::RoaringTreemap;
@@ -72,7 +73,7 @@ pub(super) async fn touched(ctx: &StatementContext, planner: &Planner, base: &Ba
 }
 
 /// What the plan's scan of the base filters by; `None` where the plan reads the table in more ways than one.
-fn filters(plan: &LogicalPlan, base: &Base) -> Result<Option<Vec<Expr>>> {
+pub(super) fn filters(plan: &LogicalPlan, base: &Base) -> Result<Option<Vec<Expr>>> {
     let (mut scans, mut filters) = (0, None);
     plan.apply_with_subqueries(|node| {
         if let LogicalPlan::TableScan(scan) = node
@@ -82,7 +83,7 @@ fn filters(plan: &LogicalPlan, base: &Base) -> Result<Option<Vec<Expr>>> {
             && (table.table.id(), table.snapshot.version) == (base.table.id(), base.snapshot.version)
         {
             scans += 1;
-            filters = Some(scan.filters.clone());
+            filters = Some(unnormalize_cols(scan.filters.clone()));
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -126,4 +127,55 @@ async fn gather(mut stream: SendableRecordBatchStream) -> Result<Numbers> {
         }
     }
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use asof_catalog::{Sessions, Warehouse};
+    use asof_storage::Env;
+
+    use super::*;
+    use crate::statement::Kind;
+    use crate::{Engine, EngineConfig, Interrupt};
+
+    /// What a DELETE reads, as others' files are held against it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn what_was_read_is_the_predicate() {
+        let folder = tempfile::tempdir().unwrap();
+        let warehouse = Arc::new(Warehouse::open(folder.path().to_str().unwrap(), "lake", Env::system()).unwrap());
+        let config = EngineConfig { memory_limit: 64 << 20, statement_memory_limit: None, parallelism: 2, spill_dir: None };
+        let engine = Engine::new(warehouse, Env::system(), &config).unwrap();
+        let session = Sessions::new(Env::system(), Duration::from_secs(600), "lake", "main").open("anonymous");
+        for sql in ["CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p)", "INSERT INTO t VALUES (1, 'a'), (2, 'a'), (1, 'b')"] {
+            engine.run(&session, sql, None, &Interrupt::new()).await.unwrap();
+        }
+        let reads = async |sql: &str| {
+            let statement = crate::statement::parse(sql).unwrap();
+            let Kind::Delete { target, alias, predicate } = &statement.kind else { panic!("{sql}") };
+            let ctx = engine.context(&session, None, &Interrupt::new());
+            let base = Base::resolve(&ctx, target).await.unwrap();
+            let (planner, _) = base.planner(&ctx, &statement).await.unwrap();
+            let rows = Rows { target, alias: alias.as_deref(), predicate: predicate.as_ref() };
+            let (files, reads) = touched(&ctx, &planner, &base, &rows).await.unwrap();
+            assert_eq!(files.len(), 1, "{sql}");
+            reads
+        };
+        let ReadSet::Matching { files, predicate } = reads("DELETE FROM t AS x WHERE x.id < 2 AND p = 'a'").await else {
+            panic!("a predicate")
+        };
+        assert_eq!(files.len(), 1);
+        let check = |p: &str, stats: Option<&str>, expect: bool| {
+            let values = BTreeMap::from([("p".to_owned(), Some(p.to_owned()))]);
+            assert_eq!(predicate.may_match(&values, stats), expect, "{p} {stats:?}");
+        };
+        check("a", None, true);
+        check("b", None, false);
+        check("a", Some(r#"{"numRecords":1,"minValues":{"id":5},"maxValues":{"id":9}}"#), false);
+        check("a", Some(r#"{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":9}}"#), true);
+        check("a", Some("nonsense"), true);
+        let reads_itself = reads("DELETE FROM t WHERE p = 'b' AND id IN (SELECT id FROM t WHERE p = 'a')").await;
+        assert!(matches!(reads_itself, ReadSet::Table), "{reads_itself:?}");
+    }
 }

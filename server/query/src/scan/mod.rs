@@ -106,6 +106,16 @@ impl PinnedTable {
         self
     }
 
+    /// The files (by ordinal) that filters on columns constant within a file let through; `None` where one is on other columns.
+    pub(crate) fn files_where(&self, state: &dyn Session, filters: &[Expr]) -> Result<Option<Vec<u32>>> {
+        if !filters.iter().all(|f| select::is_exact(f, &self.columns)) {
+            return Ok(None);
+        }
+        let mut considered = Considered::new(&self.snapshot);
+        let selected = select::select(state, &self.columns, &self.index, None, filters, &mut considered)?;
+        Ok(Some(selected.iter().flat_map(|chunk| &chunk.files).map(|(_, ordinal)| *ordinal).collect()))
+    }
+
     /// For each scanned column, whether the plan may ask for its statistics.
     fn wanted(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> Vec<bool> {
         let scanned = self.columns.scanned.table_schema();

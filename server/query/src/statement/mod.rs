@@ -22,6 +22,7 @@ mod describe;
 mod dialect;
 mod dml;
 mod lexer;
+mod maintain;
 pub mod names;
 mod nesting;
 mod position;
@@ -268,6 +269,15 @@ pub enum Kind {
         /// How.
         change: Box<Alteration>,
     },
+    /// OPTIMIZE, or REORG … APPLY (PURGE).
+    Optimize {
+        /// The table.
+        target: TableTarget,
+        /// Which partitions; all when `None`.
+        predicate: Option<ast::Expr>,
+        /// Only files with deletion vectors.
+        purge: bool,
+    },
     /// RESTORE TABLE t TO …
     Restore {
         /// The table.
@@ -365,9 +375,11 @@ fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
         "RESTORE" => restore::restore(cursor),
         "ALTER" => alter::alter(cursor),
         "TRUNCATE" => dml::truncate(cursor),
+        "OPTIMIZE" => maintain::optimize(cursor),
+        "REORG" => maintain::reorg(cursor),
         other if LATER.contains(&other) => Err(position::unsupported(other, cursor.location())),
         _ => Err(cursor.unexpected(
-            "a statement (SELECT, INSERT, UPDATE, DELETE, TRUNCATE, CREATE, ALTER, DROP, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)",
+            "a statement (SELECT, INSERT, UPDATE, DELETE, TRUNCATE, CREATE, ALTER, DROP, OPTIMIZE, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)",
         )),
     }
 }
@@ -377,7 +389,6 @@ const LATER: &[&str] = &[
     "MERGE",
     "COPY",
     "VACUUM",
-    "OPTIMIZE",
     "UNDROP",
     "DIFF",
     "BISECT",
@@ -392,7 +403,6 @@ const LATER: &[&str] = &[
     "REFRESH",
     "CACHE",
     "MSCK",
-    "REORG",
     "PREPARE",
     "EXECUTE",
     "DEALLOCATE",

@@ -35,6 +35,8 @@ enum Turn {
     Overwrite(i64),
     /// To the version so many before.
     Restore(usize),
+    /// Small files together, or (true) files with deletion vectors without them: the rows stay.
+    Optimize(bool),
 }
 
 impl Filter {
@@ -97,6 +99,7 @@ fn apply(turn: Turn, next: &mut i64, versions: &[Vec<Row>]) -> (String, Option<V
             let go = |row: &Row| if filter.selects(row) { (row.0, row.1, to) } else { *row };
             (format!("UPDATE t SET p = '{to}' WHERE {}", filter.sql()), changed(now.iter().map(go).collect(), filter))
         }
+        Turn::Optimize(purge) => ((if purge { "REORG TABLE t APPLY (PURGE)" } else { "OPTIMIZE t" }).to_owned(), None),
         Turn::Restore(back) => {
             let version = (versions.len() - 1).saturating_sub(back);
             (format!("RESTORE t TO VERSION AS OF {version}"), Some(versions[version].clone()))
@@ -119,6 +122,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         2 => (0_usize..3, filter).prop_map(|(to, f)| Turn::Move(to, f)),
         1 => (1_i64..9).prop_map(Turn::Overwrite),
         1 => (0_usize..5).prop_map(Turn::Restore),
+        2 => any::<bool>().prop_map(Turn::Optimize),
     ]
 }
 
@@ -151,6 +155,10 @@ proptest! {
                 let (sql, after) = apply(*turn, &mut next, &versions);
                 server.run(&sql).await;
                 versions.extend(after);
+                if matches!(turn, Turn::Optimize(_)) {
+                    // It commits where there is something to do.
+                    versions.resize(server.versions("t"), versions.last().unwrap().clone());
+                }
                 assert_eq!(server.versions("t"), versions.len(), "{sql}");
                 let mut found = server.rows("SELECT k, v, p FROM t").await;
                 found.sort();
