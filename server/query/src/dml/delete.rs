@@ -7,14 +7,13 @@
 use asof_storage::{Change, ReadSet};
 
 use super::losses::{Losses, by_vectors};
-use super::select::{item, select, shown};
+use super::select::shown;
 use super::touched::{Touched, other_rows, selected_rows, touched};
 use super::{Attempt, Base, Rows, commit, count_of, counted, feed, json_list, live_rows, operation};
 use crate::error::Result;
 use crate::plan::{Planner, StatementContext};
-use crate::scan::PinnedTable;
 use crate::statement::Statement;
-use crate::write::{self, Rules, Source, Staged, Target};
+use crate::write::{self, Staged, Target};
 
 pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, rows: &Rows<'_>) -> Result<Attempt> {
     let started = ctx.env.clock.now();
@@ -94,17 +93,12 @@ async fn finish(ctx: &StatementContext, statement: &Statement, rows: &Rows<'_>, 
 async fn stage(ctx: &StatementContext, planner: &Planner, base: &Base, files: &[Touched]) -> Result<Staged> {
     let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
     let target = Target::of(base.table.as_ref(), &base.snapshot, &ctx.env)?;
-    let copy = async |table: PinnedTable| {
-        let number = planner.bind(base.relation(ctx, table)?);
-        let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
-        Source::plan(planner, &select(items, number, None, None)?, &target, Rules::copy(&target)).await
-    };
     let mut sources = vec![];
     if !by_vectors(base) && !partly.is_empty() {
-        sources.push(copy(other_rows(base, &partly)).await?);
+        sources.push(feed::as_it_was(ctx, planner, base, other_rows(base, &partly), &target).await?);
     }
     if feed::is_on(base) && (!partly.is_empty() || files.iter().any(|touched| touched.file.deletion_vector.is_some())) {
-        sources.push(copy(selected_rows(base, files)).await?.for_feed_alone("delete"));
+        sources.push(feed::as_it_was(ctx, planner, base, selected_rows(base, files), &target).await?.for_feed_alone("delete"));
     }
     match sources.is_empty() {
         true => Ok(Staged::none()),

@@ -7,7 +7,11 @@
 use serde_json::{Value, json};
 
 use super::Base;
-use crate::write::Staged;
+use super::select::{item, select};
+use crate::error::Result;
+use crate::plan::{Planner, StatementContext};
+use crate::scan::PinnedTable;
+use crate::write::{Rules, Source, Staged, Target};
 
 /// Whether the table keeps a feed.
 pub(super) fn is_on(base: &Base) -> bool {
@@ -18,4 +22,17 @@ pub(super) fn is_on(base: &Base) -> bool {
 pub(super) fn actions(staged: &Staged) -> Vec<Value> {
     let action = |file: &asof_storage::transaction::NewFile| json!({"cdc": {"path": file.path, "partitionValues": file.partition_values, "size": file.size, "dataChange": false}});
     staged.changes.iter().map(action).collect()
+}
+
+/// Rows that are in the table already, to be written once more: into another file, or for the feed.
+pub(super) async fn as_it_was(
+    ctx: &StatementContext,
+    planner: &Planner,
+    base: &Base,
+    table: PinnedTable,
+    target: &Target,
+) -> Result<Source> {
+    let number = planner.bind(base.relation(ctx, table)?);
+    let items = target.schema.fields().iter().map(|field| item(field.name())).collect();
+    Source::plan(planner, &select(items, number, None, None)?, target, Rules::copy(target)).await
 }

@@ -1,4 +1,4 @@
-//! INSERT INTO and INSERT OVERWRITE.
+//! INSERT INTO, INSERT OVERWRITE, INSERT INTO … REPLACE WHERE.
 //!
 //! An insert that does not read its own target is a blind append: it never conflicts, and storage rebases it. Columns that are
 //! not named get their default, or NULL.
@@ -12,11 +12,14 @@ use asof_storage::{Change, ReadSet};
 use datafusion::sql::sqlparser::ast;
 
 use super::columns::{default_value, is_default, required};
-use super::{Attempt, Base, bytes_of, commit, count_of, counted, invalid, operation};
+use super::losses::{Losses, by_vectors};
+use super::select::shown;
+use super::touched::{Touched, other_rows, selected_rows, touched};
+use super::{Attempt, Base, Rows, bytes_of, commit, count_of, counted, feed, invalid, json_list, live_rows, operation};
 use crate::error::Result;
-use crate::plan::StatementContext;
+use crate::plan::{Planner, StatementContext};
 use crate::statement::values::double;
-use crate::statement::{Statement, TableTarget};
+use crate::statement::{InsertMode, Statement, TableTarget};
 use crate::write::rules::{IDENTITY_HIGH_WATER, Identity, Origin};
 use crate::write::{self, Rules, Source, Target};
 
@@ -25,7 +28,7 @@ pub(super) struct Insert<'a> {
     pub target: &'a TableTarget,
     pub columns: &'a [String],
     pub source: &'a ast::Query,
-    pub overwrite: bool,
+    pub mode: &'a InsertMode,
 }
 
 pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, insert: &Insert<'_>) -> Result<Attempt> {
@@ -36,35 +39,94 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     let source = with_typed_values(insert.source, &target, &given)?;
     let plan = planner.physical(&planner.logical(&source).await?).await?;
     let origins = origins(&target, &given, !insert.columns.is_empty(), &plan.schema())?;
-    let rules = Rules::new(&planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
+    let mut rules = Rules::new(&planner, &target, &plan.schema(), &origins, &ctx.session.time_zone()).await?;
+    if let InsertMode::Replace(condition) = insert.mode {
+        rules.must_hold(&planner, "REPLACE WHERE", &condition.to_string()).await?;
+    }
     let identities = rules.identities();
     let source = Source::new(&planner, plan, &target, rules)?;
 
-    let removed = if insert.overwrite { base.files() } else { vec![] };
-    if !removed.is_empty() {
-        base.refuse_append_only("INSERT OVERWRITE")?;
-    }
-    let staged = write::write(target, vec![source]).await?;
-    if staged.files.is_empty() && removed.is_empty() {
+    let replaced = replaced(ctx, &planner, &base, insert, &target).await?;
+    let mut sources = vec![if replaced.told_to_feed { source.for_feed_too("insert") } else { source }];
+    sources.extend(replaced.sources);
+    let staged = write::write(target, sources).await?;
+    let losses = replaced.losses;
+    if staged.files.is_empty() && losses.removed.is_empty() && losses.deletes.is_empty() {
         return Ok(Attempt::Done(counted(0)));
     }
-    let mut metrics = vec![("numFiles", count_of(&staged.files)), ("numOutputRows", staged.rows), ("numOutputBytes", staged.bytes())];
-    if insert.overwrite {
-        metrics.extend([("numRemovedFiles", count_of(&removed)), ("numRemovedBytes", bytes_of(&removed))]);
+    let inserted = staged.rows - replaced.kept;
+    let mut metrics = vec![("numFiles", count_of(&staged.files)), ("numOutputRows", inserted), ("numOutputBytes", staged.bytes())];
+    let mut parameters = vec![("mode", Some("Append".to_owned())), ("partitionBy", Some("[]".to_owned()))];
+    if *insert.mode != InsertMode::Append {
+        parameters[0].1 = Some("Overwrite".to_owned());
+        metrics.extend([("numRemovedFiles", count_of(&losses.removed)), ("numRemovedBytes", bytes_of(&losses.removed))]);
     }
-    let mode = if insert.overwrite { "Overwrite" } else { "Append" };
-    let reads_itself = insert.overwrite || pins.contains(&base.pin());
+    if let InsertMode::Replace(condition) = insert.mode {
+        parameters.push(("predicate", Some(json_list(&[shown(condition, &statement.tables)]))));
+        metrics.extend([("numDeletedRows", replaced.rows), ("numAddedChangeFiles", count_of(&staged.changes))]);
+        metrics.extend(losses.metrics().into_iter().skip(2));
+    }
     let change = Change {
-        operation: operation(ctx, "WRITE", &[("mode", Some(mode.to_owned())), ("partitionBy", Some("[]".to_owned()))], &metrics),
+        operation: operation(ctx, "WRITE", &parameters, &metrics),
         metadata: numbered(&base, &identities),
-        removed,
+        removed: losses.removed,
+        deletes: losses.deletes,
         added: staged.files.clone(),
-        reads: if reads_itself { ReadSet::Table } else { ReadSet::Nothing },
+        raw: feed::actions(&staged),
+        reads: if pins.contains(&base.pin()) { ReadSet::Table } else { replaced.reads },
         data_change: true,
-        ..Change::default()
     };
-    let inserted = counted(staged.rows);
-    commit(base.table.as_ref(), Some(&base.snapshot), change, staged, inserted).await
+    commit(base.table.as_ref(), Some(&base.snapshot), change, staged, counted(inserted)).await
+}
+
+/// What goes to make room, and what is written beside the new rows.
+#[derive(Default)]
+struct Replaced {
+    losses: Losses,
+    reads: ReadSet,
+    /// Rows that go, where they were looked for.
+    rows: i64,
+    /// Rows of rewritten files that stay, and what else there is to write.
+    kept: i64,
+    sources: Vec<Source>,
+    told_to_feed: bool,
+}
+
+async fn replaced(ctx: &StatementContext, planner: &Planner, base: &Base, insert: &Insert<'_>, target: &Target) -> Result<Replaced> {
+    let condition = match insert.mode {
+        InsertMode::Append => return Ok(Replaced::default()),
+        InsertMode::Overwrite => {
+            let removed = base.files();
+            if !removed.is_empty() {
+                base.refuse_append_only("INSERT OVERWRITE")?;
+            }
+            return Ok(Replaced { losses: Losses { removed, deletes: vec![] }, reads: ReadSet::Table, ..Replaced::default() });
+        }
+        InsertMode::Replace(condition) => condition,
+    };
+    base.refuse_append_only("INSERT … REPLACE WHERE")?;
+    let rows = Rows { target: insert.target, alias: None, predicate: Some(condition) };
+    let (files, reads) = touched(ctx, planner, base, &rows).await?;
+    let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
+    let mut sources = vec![];
+    let mut kept = 0;
+    let losses = match by_vectors(base) {
+        true => Losses::of_rows(base, &files).await?,
+        false => {
+            kept = partly.iter().filter_map(|touched| Some(live_rows(&touched.file)? - touched.selected())).sum();
+            if !partly.is_empty() {
+                sources.push(feed::as_it_was(ctx, planner, base, other_rows(base, &partly), target).await?);
+            }
+            Losses::of_files(&files)
+        }
+    };
+    // Added files beside changed ones: then the feed must tell all of it.
+    let told_to_feed = feed::is_on(base) && !files.is_empty();
+    if told_to_feed {
+        sources.push(feed::as_it_was(ctx, planner, base, selected_rows(base, &files), target).await?.for_feed_alone("delete"));
+    }
+    let rows = files.iter().map(Touched::selected).sum();
+    Ok(Replaced { losses, reads, rows, kept, sources, told_to_feed })
 }
 
 /// The metadata with the last numbers that identity columns gave, if they gave any.

@@ -87,8 +87,8 @@ async fn attempt(ctx: &StatementContext, statement: &Statement) -> Result<Attemp
     match &statement.kind {
         Kind::CreateTable(create) => create::attempt(ctx, statement, create).await,
         Kind::DropTable { target, if_exists } => drop::run(ctx, target, *if_exists).await.map(Attempt::Done),
-        Kind::Insert { target, columns, source, overwrite } => {
-            insert::attempt(ctx, statement, &insert::Insert { target, columns, source, overwrite: *overwrite }).await
+        Kind::Insert { target, columns, source, mode } => {
+            Box::pin(insert::attempt(ctx, statement, &insert::Insert { target, columns, source, mode })).await
         }
         Kind::Delete { target, alias, predicate } => {
             delete::attempt(ctx, statement, &Rows { target, alias: alias.as_deref(), predicate: predicate.as_ref() }).await

@@ -14,7 +14,6 @@ use super::touched::{Touched, other_rows, selected_rows, touched};
 use super::{Attempt, Base, Rows, commit, count_of, counted, feed, invalid, json_list, nested, operation};
 use crate::error::Result;
 use crate::plan::{Planner, StatementContext};
-use crate::scan::PinnedTable;
 use crate::statement::Statement;
 use crate::write::rules::{GENERATION, IDENTITY_START, Origin};
 use crate::write::{self, Rules, Source, Staged, Target};
@@ -109,10 +108,11 @@ impl Rewriting<'_> {
         let mut sources = vec![if fed { updated.for_feed_too("update_postimage") } else { updated }];
         let partly: Vec<Touched> = files.iter().filter(|file| !file.wholly()).cloned().collect();
         if !partly.is_empty() && !by_vectors(self.base) {
-            sources.push(self.as_it_was(other_rows(self.base, &partly), target).await?);
+            sources.push(feed::as_it_was(self.ctx, self.planner, self.base, other_rows(self.base, &partly), target).await?);
         }
         if fed {
-            sources.push(self.as_it_was(selected_rows(self.base, files), target).await?.for_feed_alone("update_preimage"));
+            let before = feed::as_it_was(self.ctx, self.planner, self.base, selected_rows(self.base, files), target).await?;
+            sources.push(before.for_feed_alone("update_preimage"));
         }
         write::write(target.clone(), sources).await
     }
@@ -124,15 +124,6 @@ impl Rewriting<'_> {
         let rules = Rules::new(self.planner, target, &plan.schema(), &origins(target, values), &self.ctx.session.time_zone()).await?;
         Source::new(self.planner, plan, target, rules)
     }
-
-    async fn as_it_was(&self, table: PinnedTable, target: &Target) -> Result<Source> {
-        let number = self.planner.bind(self.base.relation(self.ctx, table)?);
-        Source::plan(self.planner, &select(old_items(target), number, None, None)?, target, Rules::copy(target)).await
-    }
-}
-
-fn old_items(target: &Target) -> Vec<ast::SelectItem> {
-    target.schema.fields().iter().map(|field| item(field.name())).collect()
 }
 
 fn new_items(target: &Target, values: &[Option<ast::Expr>]) -> Vec<ast::SelectItem> {

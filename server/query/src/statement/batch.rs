@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Value, VisitMut, VisitorMut};
 
-use super::{Kind, Statement};
+use super::{InsertMode, Kind, Statement};
 
 /// The statement for `rows` rows of parameters together, whose parameters are those of all rows, one row after the other; `None` where
 /// each row must be a statement of its own.
 #[must_use]
 pub fn of_rows(statement: &Statement, rows: usize) -> Option<Statement> {
-    let Kind::Insert { source, .. } = &statement.kind else { return None };
-    let plain = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
+    let Kind::Insert { source, mode, .. } = &statement.kind else { return None };
+    let plain = *mode == InsertMode::Append && source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
     let SetExpr::Values(values) = source.body.as_ref() else { return None };
     if !plain || !statement.tables.is_empty() || values.rows.len() != 1 || statement.parameters == 0 {
         return None;

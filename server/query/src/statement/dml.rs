@@ -6,10 +6,10 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::cursor::Cursor;
 use super::relations::folded;
-use super::{Kind, position, query};
+use super::{InsertMode, Kind, position, query};
 use crate::error::Result;
 
-/// `INSERT INTO|OVERWRITE [TABLE] t [(columns)] query`.
+/// `INSERT INTO|OVERWRITE [TABLE] t [(columns)] query`, `INSERT INTO t [(columns)] REPLACE WHERE condition query`.
 pub(super) fn insert(cursor: &mut Cursor<'_>, with: Option<With>) -> Result<Kind> {
     cursor.expect(&["INSERT"])?;
     let overwrite = cursor.takes(&["OVERWRITE"]);
@@ -21,12 +21,18 @@ pub(super) fn insert(cursor: &mut Cursor<'_>, with: Option<With>) -> Result<Kind
         cursor.takes(&["TABLE"]);
     }
     let target = cursor.target("INSERT")?;
-    for words in [["PARTITION"].as_slice(), &["REPLACE"], &["BY", "NAME"], &["DEFAULT", "VALUES"]] {
+    for words in [["PARTITION"].as_slice(), &["REPLACE", "USING"], &["REPLACE", "ON"], &["BY", "NAME"], &["DEFAULT", "VALUES"]] {
         if cursor.sees(words) {
             return Err(position::unsupported(format!("INSERT … {}", words.join(" ")), cursor.location()));
         }
     }
     let columns = column_list(cursor)?;
+    let mode = match (cursor.takes(&["REPLACE", "WHERE"]), overwrite) {
+        (true, false) => InsertMode::Replace(Box::new(cursor.expression()?)),
+        (true, true) => return Err(cursor.unexpected("INSERT INTO before REPLACE WHERE")),
+        (false, true) => InsertMode::Overwrite,
+        (false, false) => InsertMode::Append,
+    };
     let with = match (with, cursor.sees(&["WITH"])) {
         (None, true) => Some(cursor.with()?),
         (Some(mut outer), true) => {
@@ -40,7 +46,7 @@ pub(super) fn insert(cursor: &mut Cursor<'_>, with: Option<With>) -> Result<Kind
     if !query::starts(cursor) {
         return Err(cursor.unexpected("VALUES or a query"));
     }
-    Ok(Kind::Insert { target, columns, source: cursor.query(with)?, overwrite })
+    Ok(Kind::Insert { target, columns, source: cursor.query(with)?, mode })
 }
 
 /// `(a, b)` where it lists columns; `(SELECT …)` is the source.

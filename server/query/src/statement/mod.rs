@@ -234,8 +234,8 @@ pub enum Kind {
         columns: Vec<String>,
         /// The rows.
         source: Box<ast::Query>,
-        /// INSERT OVERWRITE: replace all rows.
-        overwrite: bool,
+        /// What becomes of the rows that are there.
+        mode: InsertMode,
     },
     /// DELETE FROM.
     Delete {
@@ -285,6 +285,17 @@ pub enum Kind {
         /// To which moment.
         to: Selector,
     },
+}
+
+/// What an INSERT does with the rows that are there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InsertMode {
+    /// INTO: they stay.
+    Append,
+    /// OVERWRITE: they go.
+    Overwrite,
+    /// INTO … REPLACE WHERE: those go for which this is true, and it must be true of the new ones.
+    Replace(Box<ast::Expr>),
 }
 
 /// CREATE TABLE.

@@ -524,12 +524,15 @@ fn commands() {
 
 #[test]
 fn changes() {
-    let Ok(Kind::Insert { target, columns, overwrite, .. }) =
-        parse("INSERT OVERWRITE TABLE Main.T (Id, `b c`) VALUES (1, 2)").map(|s| s.kind)
+    let Ok(Kind::Insert { target, columns, mode, .. }) = parse("INSERT OVERWRITE TABLE Main.T (Id, `b c`) VALUES (1, 2)").map(|s| s.kind)
     else {
         panic!("an INSERT")
     };
-    assert_eq!((target.to_string().as_str(), columns, overwrite), ("main.t", vec!["Id".to_owned(), "b c".to_owned()], true));
+    let expect = ("main.t", vec!["Id".to_owned(), "b c".to_owned()], InsertMode::Overwrite);
+    assert_eq!((target.to_string().as_str(), columns, mode), expect);
+    let replacing = parse("INSERT INTO t (a) REPLACE WHERE a > $1 AND b SELECT 1").map(|s| s.kind);
+    let Ok(Kind::Insert { mode: InsertMode::Replace(condition), .. }) = replacing else { panic!("{replacing:?}") };
+    assert_eq!(condition.to_string(), "a > $1 AND b");
     let Ok(Kind::Update { alias, assignments, predicate, .. }) =
         parse("UPDATE main.t AS X SET x.A = 1, s.f = x.b + 1 WHERE x.a = 2").map(|s| s.kind)
     else {

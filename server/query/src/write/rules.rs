@@ -209,6 +209,16 @@ impl Rules {
         Ok(rules)
     }
 
+    /// One more condition that must be true of every row, of this statement alone.
+    ///
+    /// # Errors
+    /// A condition that cannot be evaluated.
+    pub async fn must_hold(&mut self, planner: &Planner, name: &str, sql: &str) -> Result<()> {
+        let expressions = Expressions { planner, schema: Arc::clone(&self.schema) };
+        self.checks.push(expressions.check(name, sql).await?);
+        Ok(())
+    }
+
     /// The columns of the source that become the target's partition columns, if the source has them all.
     #[must_use]
     pub fn partition_sources(&self, target: &Target) -> Option<Vec<usize>> {

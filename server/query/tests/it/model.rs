@@ -33,6 +33,8 @@ enum Turn {
     /// `p = …`: rows move to another partition.
     Move(usize, Filter),
     Overwrite(i64),
+    /// New rows for those of a partition.
+    Replace(usize, i64),
     /// To the version so many before.
     Restore(usize),
     /// Small files together, or (true) files with deletion vectors without them: the rows stay.
@@ -86,6 +88,13 @@ fn apply(turn: Turn, next: &mut i64, versions: &[Vec<Row>]) -> (String, Option<V
             *next += count;
             (format!("INSERT OVERWRITE t VALUES {}", values(&new)), Some(new))
         }
+        Turn::Replace(at, count) => {
+            let p = PARTITIONS[at];
+            let new: Vec<Row> = new_rows(*next, count).into_iter().map(|(k, v, _)| (k, v, p)).collect();
+            *next += count;
+            let left: Vec<Row> = now.iter().filter(|row| row.2 != p).copied().collect();
+            (format!("INSERT INTO t REPLACE WHERE p = '{p}' VALUES {}", values(&new)), Some([left, new].concat()))
+        }
         Turn::Delete(filter) => {
             let left = now.iter().filter(|row| !filter.selects(row)).copied().collect();
             (format!("DELETE FROM t WHERE {}", filter.sql()), changed(left, filter))
@@ -121,6 +130,7 @@ fn turn() -> impl Strategy<Value = Turn> {
         4 => (1_i64..9, filter.clone()).prop_map(|(n, f)| Turn::Add(n, f)),
         2 => (0_usize..3, filter).prop_map(|(to, f)| Turn::Move(to, f)),
         1 => (1_i64..9).prop_map(Turn::Overwrite),
+        2 => (0_usize..3, 1_i64..9).prop_map(|(at, count)| Turn::Replace(at, count)),
         1 => (0_usize..5).prop_map(Turn::Restore),
         2 => any::<bool>().prop_map(Turn::Optimize),
     ]
