@@ -37,7 +37,7 @@ pub enum StatementClass {
     Query,
     /// INSERT, UPDATE, DELETE, DDL, SET: no rows, runs once, gives a count.
     Update,
-    /// RESTORE, OPTIMIZE …: has rows *and* writes; runs once. (SHOW, DESCRIBE, EXPLAIN, which only read, are `Query`.)
+    /// RESTORE, OPTIMIZE, VACUUM: has rows *and* writes; runs once. (SHOW, DESCRIBE, EXPLAIN, which only read, are `Query`.)
     CommandWithRows,
 }
 
@@ -336,7 +336,7 @@ fn class(kind: &Kind) -> StatementClass {
         | Kind::ShowProperties { .. }
         | Kind::ShowCreateTable
         | Kind::ShowSetting(_) => StatementClass::Query,
-        Kind::Restore { .. } | Kind::Optimize { .. } => StatementClass::CommandWithRows,
+        Kind::Restore { .. } | Kind::Optimize { .. } | Kind::Vacuum { .. } => StatementClass::CommandWithRows,
         Kind::Set { .. }
         | Kind::Reset(_)
         | Kind::Use { .. }

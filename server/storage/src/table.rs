@@ -4,8 +4,11 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use object_store::ObjectMeta;
+use object_store::path::Path;
 use url::Url;
 
+use crate::clock::Micros;
 use crate::error::Result;
 use crate::index::FileIndex;
 use crate::object::TableStore;
@@ -70,4 +73,9 @@ pub trait TableFormat: Debug + Send + Sync {
     /// The change that brings the table from `base` back to what `target` held: files, deletion vectors, schema,
     /// properties, constraints. Refused with `Error::FileGone` when a needed file is gone.
     async fn restore(&self, base: &Arc<Snapshot>, target: &Arc<Snapshot>) -> Result<Change>;
+    /// The files under the table's folder that no version needs which was the latest after `horizon`: neither `base`, the latest, nor
+    /// those in use, nor any that a file left after `horizon`.
+    async fn garbage(&self, base: &Arc<Snapshot>, horizon: Micros, in_use: &[Arc<Snapshot>]) -> Result<Vec<ObjectMeta>>;
+    /// Deletes files for good; how many were still there.
+    async fn delete(&self, files: Vec<Path>) -> Result<usize>;
 }

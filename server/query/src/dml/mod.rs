@@ -22,6 +22,7 @@ mod select;
 mod touched;
 mod truncate;
 mod update;
+mod vacuum;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ const RERUNS: u32 = 8;
 /// The first pause before running again; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, TRUNCATE, ALTER TABLE, DROP TABLE, OPTIMIZE, RESTORE.
+/// Run a statement that changes tables, once: CREATE TABLE, INSERT, DELETE, UPDATE, TRUNCATE, ALTER TABLE, DROP TABLE, OPTIMIZE, VACUUM, RESTORE.
 ///
 /// # Errors
 /// Whatever planning, constraints and execution give; `Conflict` when running again did not help either. Unless the error is
@@ -73,6 +74,7 @@ pub async fn run(ctx: &StatementContext, statement: &Statement) -> Result<Outcom
 pub fn result_schema(kind: &Kind) -> SchemaRef {
     match kind {
         Kind::Optimize { .. } => optimize::result_schema(),
+        Kind::Vacuum { dry_run, .. } => vacuum::result_schema(*dry_run),
         _ => restore::result_schema(),
     }
 }
@@ -101,6 +103,9 @@ async fn attempt(ctx: &StatementContext, statement: &Statement) -> Result<Attemp
         Kind::Alter { target, change } => alter::attempt(ctx, statement, target, change).await,
         Kind::Optimize { target, predicate, purge } => {
             optimize::attempt(ctx, statement, &optimize::Optimize { target, predicate: predicate.as_ref(), purge: *purge }).await
+        }
+        Kind::Vacuum { target, retain_hours, dry_run } => {
+            vacuum::run(ctx, &vacuum::Vacuum { target, retain_hours: *retain_hours, dry_run: *dry_run }).await.map(Attempt::Done)
         }
         Kind::Restore { target, to } => restore::attempt(ctx, statement, target, to).await,
         other => Err(Error::Internal(format!("not a statement that changes tables: {other:?}"))),

@@ -1,4 +1,4 @@
-//! OPTIMIZE and REORG.
+//! OPTIMIZE, REORG and VACUUM.
 
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -36,4 +36,27 @@ pub(super) fn reorg(cursor: &mut Cursor<'_>) -> Result<Kind> {
     cursor.expect(&["PURGE"])?;
     cursor.expect_token(&Token::RParen)?;
     Ok(Kind::Optimize { target, predicate, purge: true })
+}
+
+/// `VACUUM t [FULL] [RETAIN n HOURS] [DRY RUN]`.
+pub(super) fn vacuum(cursor: &mut Cursor<'_>) -> Result<Kind> {
+    cursor.expect(&["VACUUM"])?;
+    cursor.takes(&["TABLE"]);
+    let target = cursor.target("VACUUM")?;
+    if cursor.sees(&["LITE"]) || cursor.sees(&["USING", "INVENTORY"]) {
+        return Err(position::unsupported(format!("VACUUM … {}", cursor.ahead(0)), cursor.location()));
+    }
+    cursor.takes(&["FULL"]);
+    let mut retain_hours = None;
+    if cursor.takes(&["RETAIN"]) {
+        let location = cursor.location();
+        let text = cursor.ahead(0).to_string();
+        cursor.skip();
+        let hours = text.parse::<f64>().ok().filter(|hours| hours.is_finite() && *hours >= 0.0);
+        retain_hours = Some(hours.ok_or_else(|| position::syntax(format!("RETAIN takes a number of hours, not {text}"), location))?);
+        if !cursor.takes(&["HOURS"]) && !cursor.takes(&["HOUR"]) {
+            return Err(cursor.unexpected("HOURS"));
+        }
+    }
+    Ok(Kind::Vacuum { target, retain_hours, dry_run: cursor.takes(&["DRY", "RUN"]) })
 }

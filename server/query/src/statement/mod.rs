@@ -278,6 +278,15 @@ pub enum Kind {
         /// Only files with deletion vectors.
         purge: bool,
     },
+    /// VACUUM.
+    Vacuum {
+        /// The table.
+        target: TableTarget,
+        /// How long files are kept after they left the table; what the table says when `None`.
+        retain_hours: Option<f64>,
+        /// Only name the files.
+        dry_run: bool,
+    },
     /// RESTORE TABLE t TO …
     Restore {
         /// The table.
@@ -388,9 +397,10 @@ fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
         "TRUNCATE" => dml::truncate(cursor),
         "OPTIMIZE" => maintain::optimize(cursor),
         "REORG" => maintain::reorg(cursor),
+        "VACUUM" => maintain::vacuum(cursor),
         other if LATER.contains(&other) => Err(position::unsupported(other, cursor.location())),
         _ => Err(cursor.unexpected(
-            "a statement (SELECT, INSERT, UPDATE, DELETE, TRUNCATE, CREATE, ALTER, DROP, OPTIMIZE, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)",
+            "a statement (SELECT, INSERT, UPDATE, DELETE, TRUNCATE, CREATE, ALTER, DROP, OPTIMIZE, VACUUM, RESTORE, DESCRIBE, SHOW, SET, USE, EXPLAIN)",
         )),
     }
 }
@@ -399,7 +409,6 @@ fn statement(cursor: &mut cursor::Cursor<'_>) -> Result<Kind> {
 const LATER: &[&str] = &[
     "MERGE",
     "COPY",
-    "VACUUM",
     "UNDROP",
     "DIFF",
     "BISECT",

@@ -472,3 +472,71 @@ async fn a_constraint_conflicts_with_rows_that_come_meanwhile() {
     let broken = server.rows("SELECT count(*) FROM t WHERE a < 0").await;
     assert_eq!(broken, [if added.is_ok() { "0" } else { "1" }], "{added:?}");
 }
+
+/// Files of the table, and of its feed, as old as may be.
+fn make_old(folder: &Path) {
+    for path in std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+        if path.is_dir() && !path.ends_with("_delta_log") {
+            make_old(&path);
+        } else if path.is_file() {
+            let long_ago = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        }
+    }
+}
+
+/// The time at which a file left the table decides, wherever the log keeps it; a file that the log does not name goes by its own time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn vacuum_keeps_what_versions_need() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (id INT, p STRING) PARTITIONED BY (p) TBLPROPERTIES ('delta.checkpointInterval' = '4', 'delta.enableChangeDataFeed' = 'true')").await;
+    for n in 0..4 {
+        // Two rows a file: one alone may be told from its statistics.
+        server.run(&format!("INSERT INTO t VALUES ({n}, 'a'), ({}, 'a'), ({}, 'b')", n + 20, n + 10)).await;
+        server.run(&format!("DELETE FROM t WHERE id = {n}")).await;
+    }
+    server.run("UPDATE t SET id = id + 100 WHERE id BETWEEN 12 AND 19").await;
+    server.run("OPTIMIZE t").await;
+    let table = server.table("t");
+    for stray in ["stray.parquet", "p=a/stray.parquet", "_kept/x", "_p=1"] {
+        let path = table.join(stray);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    std::fs::rename(table.join("_p=1"), table.join("_hidden")).unwrap();
+    make_old(&table);
+    std::fs::write(table.join("under_way.parquet"), "x").unwrap();
+
+    let versions = server.versions("t");
+    let mut told = Vec::new();
+    for version in 0..versions {
+        told.push(server.rows(&format!("SELECT id, p FROM t VERSION AS OF {version} ORDER BY id, p")).await);
+    }
+    let dry = server.rows("VACUUM t DRY RUN").await;
+    let feed = dry.iter().filter(|row| row.starts_with("_change_data/")).count();
+    assert!(feed > 0 && dry.len() == feed + 2, "{dry:?}");
+    assert_eq!(server.versions("t"), versions);
+    let vacuumed = server.rows("VACUUM t").await;
+    assert!(vacuumed[0].contains(&format!("|{}|", feed + 2)), "{vacuumed:?}");
+    assert!(table.join("under_way.parquet").exists() && table.join("_hidden").exists() && table.join("_kept/x").exists());
+    assert!(!table.join("stray.parquet").exists() && !table.join("p=a/stray.parquet").exists());
+    for (version, told) in told.iter().enumerate() {
+        assert_eq!(&server.rows(&format!("SELECT id, p FROM t VERSION AS OF {version} ORDER BY id, p")).await, told, "version {version}");
+    }
+    let (started, ended) = (server.info("t", versions as u64), server.info("t", versions as u64 + 1));
+    assert_eq!((started["operation"].as_str(), ended["operation"].as_str()), (Some("VACUUM START"), Some("VACUUM END")));
+    assert_eq!(metric(&started, "numFilesToDelete"), metric(&ended, "numDeletedFiles"));
+    assert_eq!(ended["operationParameters"]["status"], "COMPLETED");
+
+    server.fails("VACUUM t RETAIN 1 HOURS", &["168 hours", "retentionDurationCheck"]).await;
+    server.fails("VACUUM t RETAIN many HOURS", &["number of hours"]).await;
+    server.run("SET spark.databricks.delta.retentionDurationCheck.enabled = false").await;
+    server.run("VACUUM t RETAIN 0 HOURS").await;
+    assert_eq!(&server.rows("SELECT id, p FROM t ORDER BY id, p").await, told.last().unwrap());
+    server.fails("SELECT * FROM t VERSION AS OF 3", &["version 3", "gone"]).await;
+    assert_eq!(server.rows("SELECT count(*) FROM t VERSION AS OF 0").await, ["0"]);
+    let readable = server.rows("SELECT count(*) FROM t.history WHERE NOT readable").await;
+    assert_ne!(readable, ["0"]);
+    server.fails("RESTORE t TO VERSION AS OF 3", &["gone"]).await;
+    assert!(server.rows("VACUUM t DRY RUN").await.is_empty());
+}

@@ -32,6 +32,7 @@ mod shape;
 mod stage;
 mod statistics;
 mod table;
+mod vacuum;
 mod values;
 mod view;
 mod widening;

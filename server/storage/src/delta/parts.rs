@@ -29,11 +29,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::actions::{Metadata, Protocol};
+use super::actions::{Metadata, Protocol, Remove};
 use super::log::LOG;
 use super::shape::{IndexShape, map_entries, struct_of, vector_fields};
 use super::statistics::{StatisticsBuilder, StatisticsColumns, typed};
+use super::vacuum::Tombstone;
 use super::values::ValueColumn;
+use crate::deletes::DeletionVector;
 use crate::index::Chunk;
 use crate::object::TableStore;
 
@@ -79,6 +81,18 @@ pub async fn heads(store: &TableStore, parts: &[ObjectMeta]) -> Result<(Protocol
         }
     }
     Err("the checkpoint has no protocol or no metaData".to_owned())
+}
+
+/// The tombstones that a checkpoint of these parts holds.
+pub async fn tombstones(store: &TableStore, parts: &[ObjectMeta]) -> Result<Vec<Tombstone>, String> {
+    let mut found = Vec::new();
+    let mut left = parts.to_vec();
+    while let Some(meta) = left.pop() {
+        let part = Part::open(store, &meta).await?;
+        left.extend(part.sidecars(store).await?);
+        part.tombstones(&mut found).await?;
+    }
+    Ok(found)
 }
 
 /// Index rows, and further files to read.
@@ -222,6 +236,23 @@ impl Part {
         Ok(found)
     }
 
+    async fn tombstones(&self, found: &mut Vec<Tombstone>) -> Result<(), String> {
+        if !self.schema().columns().iter().any(|c| c.path().parts().first().is_some_and(|p| p == "remove")) {
+            return Ok(());
+        }
+        let mask = self.mask(|path| matches!(path, ["remove", "path" | "deletionTimestamp" | "deletionVector", ..]));
+        for group in 0..self.metadata.metadata().num_row_groups() {
+            let mut batches = self.group(mask.clone(), group)?;
+            while let Some(batch) = batches.try_next().await.map_err(|e| e.to_string())? {
+                let removes = column(&batch, "remove")?;
+                for row in (0..removes.len()).filter(|row| removes.is_valid(*row)) {
+                    found.push(tombstone(json(removes, row)?)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The files as index rows; `None` when some file lacks its typed statistics.
     async fn files(&self, shape: &Arc<IndexShape>, from: From) -> Result<Option<Vec<RecordBatch>>, String> {
         let wanted = |path: &[&str]| match path {
@@ -252,6 +283,17 @@ impl Part {
         found.sort_unstable_by_key(|(number, _)| *number);
         Ok(Some(found.into_iter().flat_map(|(_, files)| files).collect()))
     }
+}
+
+fn tombstone(mut remove: Value) -> Result<Tombstone, String> {
+    // Some writers have a struct of NULLs where there is no vector.
+    if let Some(fields) = remove.as_object_mut()
+        && fields.get("deletionVector").is_some_and(|vector| vector.get("storageType").is_none())
+    {
+        fields.remove("deletionVector");
+    }
+    let remove = Remove::deserialize(remove).map_err(|e| e.to_string())?;
+    Ok(Tombstone { path: remove.path, at: remove.deletion_timestamp, deletion_vector: remove.deletion_vector.map(DeletionVector::from) })
 }
 
 async fn group_files(mut batches: Batches, shape: Arc<IndexShape>, from: From) -> Result<Option<Vec<RecordBatch>>, String> {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use object_store::ObjectMeta;
 use object_store::path::Path;
 use tokio::task::JoinHandle;
 
 use super::cache::Snapshots;
 use super::log::Listing;
-use crate::clock::Env;
+use crate::clock::{Env, Micros};
 use crate::error::Result;
 use crate::index::FileIndex;
 use crate::object::TableStore;
@@ -110,5 +111,13 @@ impl TableFormat for DeltaTable {
 
     async fn restore(&self, base: &Arc<Snapshot>, target: &Arc<Snapshot>) -> Result<Change> {
         self.inner.restore(base, target).await
+    }
+
+    async fn garbage(&self, base: &Arc<Snapshot>, horizon: Micros, in_use: &[Arc<Snapshot>]) -> Result<Vec<ObjectMeta>> {
+        self.inner.garbage(base, horizon, in_use).await
+    }
+
+    async fn delete(&self, files: Vec<Path>) -> Result<usize> {
+        self.inner.delete(files).await
     }
 }
