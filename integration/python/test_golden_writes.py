@@ -14,7 +14,9 @@ import golden
 from asofd import query, rows
 from readers import delta_rs_rows, duckdb_rows
 
-KNOWN = re.compile(r"\s*(INSERT INTO|INSERT OVERWRITE|DELETE FROM|UPDATE|RESTORE TABLE)\s+(TABLE\s+)?\{t\}", re.IGNORECASE)
+KNOWN = re.compile(
+    r"\s*(INSERT INTO|INSERT OVERWRITE|DELETE FROM|UPDATE|RESTORE TABLE|ALTER TABLE|TRUNCATE|OPTIMIZE)\s+(TABLE\s+)?\{t\}", re.IGNORECASE
+)
 # Metrics that do not depend on how the writer lays out files.
 ROW_METRICS = ("numOutputRows", "numDeletedRows", "numUpdatedRows")
 

@@ -15,9 +15,8 @@ use asof_storage::{Change, ReadSet};
 use datafusion::sql::sqlparser::ast;
 
 use super::columns::{check_names, declared, mapped, required};
-use super::properties;
 use super::select::{column as column_of, not_true, select};
-use super::{Attempt, Base, commit, invalid, operation};
+use super::{Attempt, Base, commit, fields, invalid, operation, properties};
 use crate::engine::Outcome;
 use crate::error::{Error, Result};
 use crate::plan::{Planner, StatementContext};
@@ -42,7 +41,13 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, targe
     let asked = match change {
         Alteration::AddConstraint { check, .. } => Some(not_true(check)),
         Alteration::AlterColumn { column, change: ColumnChange::Required(true) } => {
-            let column = required(&base.snapshot.schema, column, base.table.name())?;
+            let [name] = column.as_slice() else {
+                return Err(Error::Unsupported {
+                    message: "ALTER COLUMN … SET NOT NULL of a field inside a column".to_owned(),
+                    location: None,
+                });
+            };
+            let column = required(&base.snapshot.schema, name, base.table.name())?;
             Some(ast::Expr::IsNull(Box::new(column_of(base.snapshot.schema.field(column).name()))))
         }
         _ => None,
@@ -102,10 +107,6 @@ impl Draft {
             properties: base.snapshot.properties.clone(),
             description: delta.metadata.description.clone(),
         }
-    }
-
-    fn schema(&self) -> Schema {
-        Schema::new(self.fields.clone())
     }
 
     fn metadata(self) -> NewMetadata {
@@ -172,53 +173,57 @@ impl Draft {
         let mut told = Vec::new();
         for new in columns {
             let [field] = declared(std::slice::from_ref(&new.column), &[], &mut self.properties)?.try_into().map_err(|_| odd())?;
-            if if_not_exists && super::columns::position(&self.schema(), field.name()).is_some() {
+            let path = [new.inside.as_slice(), &[field.name().clone()]].concat();
+            refuse_needing_rows(&field, &path)?;
+            told.push(format!(r#"{{"column":{}}}"#, described(&field, &path)?));
+            let mut is_there = false;
+            let what = self.what();
+            fields::edit(&mut self.fields, &path, &what, &mut |beside, name| {
+                is_there = fields::position(beside, name).is_some();
+                if is_there && !if_not_exists {
+                    return Err(invalid(format!("column {} is there already: names differ in more than case", fields::shown(&path))));
+                }
+                if !is_there {
+                    let at = placed(beside, new.place.as_ref(), &what)?.unwrap_or(beside.len());
+                    beside.insert(at, field.clone());
+                }
+                Ok(())
+            })?;
+            if is_there {
                 return Ok(None);
             }
-            let name = field.name();
-            let needs_rows = [GENERATION, IDENTITY_START, CURRENT_DEFAULT].iter().any(|key| field.metadata().contains_key(*key));
-            if !field.is_nullable() || needs_rows {
-                return Err(invalid(format!(
-                    "column {name} would be NULL in the rows that are there: add it without NOT NULL, DEFAULT and GENERATED, fill it by UPDATE, \
-                     then ALTER COLUMN {name} SET NOT NULL or SET DEFAULT"
-                )));
-            }
-            told.push(format!(r#"{{"column":{}}}"#, field_text(&field).map_err(invalid)?));
-            let at = self.place(new.place.as_ref())?.unwrap_or(self.fields.len());
-            self.fields.insert(at, field);
         }
         check_names(&self.fields, mapped(&self.properties))?;
         Ok(Some(("ADD COLUMNS", vec![("columns", Some(format!("[{}]", told.join(","))))])))
     }
 
-    /// Where a column goes.
-    fn place(&self, place: Option<&ColumnPlace>) -> Result<Option<usize>> {
-        Ok(match place {
-            None => None,
-            Some(ColumnPlace::First) => Some(0),
-            Some(ColumnPlace::After(name)) => Some(self.position(name)? + 1),
-        })
+    /// What has the columns, for messages.
+    fn what(&self) -> String {
+        format!("table {}", self.table)
     }
 
-    fn position(&self, name: &str) -> Result<usize> {
-        required(&self.schema(), name, &self.table)
-    }
-
-    fn drop_columns(&mut self, columns: &[String], if_exists: bool) -> Result<Option<Told>> {
+    fn drop_columns(&mut self, columns: &[Vec<String>], if_exists: bool) -> Result<Option<Told>> {
         self.need_mapping("dropped")?;
         let mut dropped = Vec::new();
-        for name in columns {
-            if if_exists && super::columns::position(&self.schema(), name).is_none() {
-                continue;
-            }
-            let at = self.position(name)?;
-            let name = self.fields[at].name().clone();
-            if self.partition_columns.contains(&name) {
+        for path in columns {
+            let name = path.last().map_or("", String::as_str);
+            self.refuse_needed(name, "dropped")?;
+            if path.len() == 1 && self.partition_columns.iter().any(|p| p.eq_ignore_ascii_case(name)) {
                 return Err(invalid(format!("table {} is partitioned by column {name}, which cannot be dropped", self.table)));
             }
-            self.refuse_needed(&name, "dropped")?;
-            self.fields.remove(at);
-            dropped.push(name);
+            let what = self.what();
+            fields::edit(&mut self.fields, path, &what, &mut |beside, name| {
+                if if_exists && fields::position(beside, name).is_none() {
+                    return Ok(());
+                }
+                let at = fields::required(beside, name, &what)?;
+                if beside.len() == 1 && path.len() > 1 {
+                    return Err(invalid(format!("{} would leave a struct without a field", fields::shown(path))));
+                }
+                beside.remove(at);
+                dropped.push(fields::shown(path));
+                Ok(())
+            })?;
         }
         if self.fields.len() == self.partition_columns.len() {
             return Err(invalid(format!("table {} would be left without a column in its files", self.table)));
@@ -226,15 +231,26 @@ impl Draft {
         Ok((!dropped.is_empty()).then(|| ("DROP COLUMNS", vec![("columns", Some(super::json_list(&dropped)))])))
     }
 
-    fn rename_column(&mut self, from: &str, to: &str) -> Result<Option<Told>> {
+    fn rename_column(&mut self, from: &[String], to: &str) -> Result<Option<Told>> {
         self.need_mapping("renamed")?;
-        let at = self.position(from)?;
-        let from = self.fields[at].name().clone();
-        self.refuse_needed(&from, "renamed")?;
-        self.fields[at] = self.fields[at].clone().with_name(to);
-        self.partition_columns.iter_mut().filter(|name| **name == from).for_each(|name| to.clone_into(name));
+        self.refuse_needed(from.last().map_or("", String::as_str), "renamed")?;
+        let what = self.what();
+        let mut old = String::new();
+        fields::edit(&mut self.fields, from, &what, &mut |beside, name| {
+            let at = fields::required(beside, name, &what)?;
+            if fields::position(beside, to).is_some_and(|there| there != at) {
+                return Err(invalid(format!("column {to} is there already: names differ in more than case")));
+            }
+            beside[at].name().clone_into(&mut old);
+            beside[at] = beside[at].clone().with_name(to);
+            Ok(())
+        })?;
+        if from.len() == 1 {
+            self.partition_columns.iter_mut().filter(|name| **name == old).for_each(|name| to.clone_into(name));
+        }
         check_names(&self.fields, true)?;
-        Ok(Some(("RENAME COLUMN", vec![("oldColumnPath", Some(from)), ("newColumnPath", Some(to.to_owned()))])))
+        let path = |last: &str| Some(fields::shown(&[&from[..from.len() - 1], &[last.to_owned()]].concat()));
+        Ok(Some(("RENAME COLUMN", vec![("oldColumnPath", path(&old)), ("newColumnPath", path(to))])))
     }
 
     fn need_mapping(&self, what: &str) -> Result<()> {
@@ -262,60 +278,49 @@ impl Draft {
         Ok(())
     }
 
-    fn alter_column(&mut self, column: &str, change: &ColumnChange) -> Result<Option<Told>> {
-        let at = self.position(column)?;
-        let field = self.fields[at].clone();
-        let mut metadata = field.metadata().clone();
-        match change {
-            ColumnChange::Comment(text) => _ = metadata.insert(COMMENT.to_owned(), text.clone()),
-            ColumnChange::Default(None) => _ = metadata.remove(CURRENT_DEFAULT),
-            ColumnChange::Default(Some(value)) => {
-                if metadata.contains_key(GENERATION) || metadata.contains_key(IDENTITY_START) {
-                    return Err(invalid(format!("column {} makes its own values and takes no default", field.name())));
-                }
-                metadata.insert(CURRENT_DEFAULT.to_owned(), value.to_string());
+    fn alter_column(&mut self, column: &[String], change: &ColumnChange) -> Result<Option<Told>> {
+        let (path, below) = fields::named(&self.fields, column);
+        let (path, below) = (path.to_vec(), below.to_vec());
+        if !below.is_empty() && !matches!(change, ColumnChange::Type(_)) {
+            return Err(invalid(format!("{} has no name of its own: it can be given a wider type, nothing else", fields::shown(column))));
+        }
+        if path.len() > 1 && matches!(change, ColumnChange::Required(_) | ColumnChange::Default(_)) {
+            let message = "ALTER COLUMN … NOT NULL and DEFAULT of a field inside a column".to_owned();
+            return Err(Error::Unsupported { message, location: None });
+        }
+        if let ColumnChange::Type(_) = change {
+            self.check_widening(&path)?;
+        }
+        let what = self.what();
+        let mut told = String::new();
+        fields::edit(&mut self.fields, &path, &what, &mut |beside, name| {
+            let at = fields::required(beside, name, &what)?;
+            let field = changed(&beside[at], &below, change, column, &what)?;
+            told = described(&field, column)?;
+            beside[at] = field;
+            if let ColumnChange::Place(place) = change {
+                let field = beside.remove(at);
+                let to = placed(beside, Some(place), &what)?.unwrap_or(at);
+                beside.insert(to, field);
             }
-            ColumnChange::Required(_) | ColumnChange::Type(_) | ColumnChange::Place(_) => {}
-        }
-        let field = field.with_metadata(metadata);
-        self.fields[at] = match change {
-            ColumnChange::Required(is_required) => field.with_nullable(!is_required),
-            ColumnChange::Type(to) => self.wider(&field, &arrow_type(to)?)?,
-            _ => field,
-        };
-        let field = self.fields[at].clone();
-        if let ColumnChange::Place(place) = change {
-            self.fields.remove(at);
-            let to = self.place(Some(place))?.unwrap_or(at);
-            self.fields.insert(to, field.clone());
-        }
-        Ok(Some(("CHANGE COLUMN", vec![("column", Some(field_text(&field).map_err(invalid)?))])))
+            Ok(())
+        })?;
+        Ok(Some(("CHANGE COLUMN", vec![("column", Some(told))])))
     }
 
-    fn wider(&self, field: &Field, to: &DataType) -> Result<Field> {
-        let name = field.name();
-        if field.data_type() == to {
-            return Ok(field.clone());
-        }
-        let Some(wider) = widened(field, to) else {
-            let (from, to) = (sql_type(field.data_type()), sql_type(to));
-            return Err(invalid(format!(
-                "column {name} of table {} cannot go from {from} to {to}: only to a wider type (such as INT to BIGINT); else add a column, \
-                 fill it by UPDATE and drop the old one",
-                self.table
-            )));
-        };
+    /// Whether the table lets a column have another type.
+    fn check_widening(&self, path: &[String]) -> Result<()> {
         if !self.properties.get(WIDENING).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Err(invalid(format!(
                 "types are widened only where the table allows it: ALTER TABLE {} SET TBLPROPERTIES ('{WIDENING}' = 'true')",
                 self.table
             )));
         }
-        if self.partition_columns.contains(name) {
+        let name = path.last().map_or("", String::as_str);
+        if path.len() == 1 && self.partition_columns.iter().any(|p| p.eq_ignore_ascii_case(name)) {
             return Err(invalid(format!("table {} is partitioned by column {name}, whose type cannot change", self.table)));
         }
-        self.refuse_needed(name, "given another type")?;
-        Ok(wider)
+        self.refuse_needed(name, "given another type")
     }
 
     fn add_constraint(&mut self, name: &str, check: &ast::Expr) -> Result<Option<Told>> {
@@ -337,6 +342,66 @@ impl Draft {
         let parameters = vec![("name", Some(name.to_owned())), ("expr", Some(sql)), ("existed", Some("true".to_owned()))];
         Ok(Some(("DROP CONSTRAINT", parameters)))
     }
+}
+
+/// Refuse a new column that the rows which are there would need a value of.
+fn refuse_needing_rows(field: &Field, path: &[String]) -> Result<()> {
+    let needs_rows = [GENERATION, IDENTITY_START, CURRENT_DEFAULT].iter().any(|key| field.metadata().contains_key(*key));
+    if field.is_nullable() && !needs_rows {
+        return Ok(());
+    }
+    let name = fields::shown(path);
+    Err(invalid(format!(
+        "column {name} would be NULL in the rows that are there: add it without NOT NULL, DEFAULT and GENERATED, fill it by UPDATE, then ALTER \
+         COLUMN {name} SET NOT NULL or SET DEFAULT"
+    )))
+}
+
+/// Where a column goes among those beside it.
+fn placed(beside: &[Field], place: Option<&ColumnPlace>, what: &str) -> Result<Option<usize>> {
+    Ok(match place {
+        None => None,
+        Some(ColumnPlace::First) => Some(0),
+        Some(ColumnPlace::After(name)) => Some(fields::required(beside, name, what)? + 1),
+    })
+}
+
+/// A field for the history, under its whole path.
+fn described(field: &Field, path: &[String]) -> Result<String> {
+    field_text(&field.clone().with_name(fields::shown(path))).map_err(invalid)
+}
+
+/// The field, itself or the type of what is below it, as it will be.
+fn changed(field: &Field, below: &[String], change: &ColumnChange, column: &[String], what: &str) -> Result<Field> {
+    let mut metadata = field.metadata().clone();
+    match change {
+        ColumnChange::Comment(text) => _ = metadata.insert(COMMENT.to_owned(), text.clone()),
+        ColumnChange::Default(None) => _ = metadata.remove(CURRENT_DEFAULT),
+        ColumnChange::Default(Some(value)) => {
+            if metadata.contains_key(GENERATION) || metadata.contains_key(IDENTITY_START) {
+                return Err(invalid(format!("column {} makes its own values and takes no default", field.name())));
+            }
+            metadata.insert(CURRENT_DEFAULT.to_owned(), value.to_string());
+        }
+        ColumnChange::Required(is_required) => return Ok(field.clone().with_nullable(!is_required)),
+        ColumnChange::Type(to) => return wider(field, below, &arrow_type(to)?, column, what),
+        ColumnChange::Place(_) => {}
+    }
+    Ok(field.clone().with_metadata(metadata))
+}
+
+fn wider(field: &Field, below: &[String], to: &DataType, column: &[String], what: &str) -> Result<Field> {
+    if below.is_empty() && field.data_type() == to {
+        return Ok(field.clone());
+    }
+    widened(field, below, to).ok_or_else(|| {
+        let (from, to) = (sql_type(field.data_type()), sql_type(to));
+        invalid(format!(
+            "column {} of {what} ({from}) cannot become {to}: only a wider type (such as INT to BIGINT); else add a column, fill it by UPDATE \
+             and drop the old one",
+            fields::shown(column)
+        ))
+    })
 }
 
 /// Whether an expression names a column.

@@ -63,7 +63,8 @@ pub(super) async fn attempt(ctx: &StatementContext, statement: &Statement, inser
     }
     if let InsertMode::Replace(condition) = insert.mode {
         parameters.push(("predicate", Some(json_list(&[shown(condition, &statement.tables)]))));
-        metrics.extend([("numDeletedRows", replaced.rows), ("numAddedChangeFiles", count_of(&staged.changes))]);
+        let changed = [("numDeletedRows", replaced.rows), ("numCopiedRows", replaced.kept)];
+        metrics.extend(changed.into_iter().chain([("numAddedChangeFiles", count_of(&staged.changes))]));
         metrics.extend(losses.metrics().into_iter().skip(2));
     }
     let change = Change {

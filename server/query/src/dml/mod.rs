@@ -11,6 +11,7 @@ mod create;
 mod delete;
 mod drop;
 mod feed;
+mod fields;
 mod insert;
 mod losses;
 mod nested;

@@ -29,22 +29,22 @@ pub enum Alteration {
     },
     /// DROP COLUMNS.
     DropColumns {
-        /// Which.
-        columns: Vec<String>,
+        /// Which, each by its path (a field inside a column has several parts).
+        columns: Vec<Vec<String>>,
         /// No error for those that are not there.
         if_exists: bool,
     },
     /// RENAME COLUMN.
     RenameColumn {
-        /// Its name.
-        from: String,
+        /// Its path.
+        from: Vec<String>,
         /// Its new name.
         to: String,
     },
     /// ALTER COLUMN.
     AlterColumn {
-        /// Which.
-        column: String,
+        /// Which, by its path.
+        column: Vec<String>,
         /// How.
         change: ColumnChange,
     },
@@ -67,6 +67,8 @@ pub enum Alteration {
 /// A column that is added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewColumn {
+    /// The path to the struct that it goes into; empty for the table.
+    pub inside: Vec<String>,
     /// As in CREATE TABLE.
     pub column: ast::ColumnDef,
     /// Where; last when `None`.
@@ -185,14 +187,16 @@ fn add_columns(cursor: &mut Cursor<'_>) -> Result<Alteration> {
 }
 
 fn new_column(cursor: &mut Cursor<'_>) -> Result<NewColumn> {
-    let location = cursor.location();
-    if *cursor.ahead(1) == Token::Period {
-        return Err(position::unsupported("adding a field inside a column", location));
+    let mut inside = Vec::new();
+    while *cursor.ahead(1) == Token::Period {
+        inside.push(cursor.identifier()?.value);
+        cursor.expect_token(&Token::Period)?;
     }
+    let location = cursor.location();
     let column: ColumnDef = cursor.read(Parser::parse_column_def)?;
     types::check(&column.data_type, location)?;
     cursor.relations.walk(&mut column.clone())?;
-    Ok(NewColumn { column, place: place(cursor)? })
+    Ok(NewColumn { inside, column, place: place(cursor)? })
 }
 
 fn place(cursor: &mut Cursor<'_>) -> Result<Option<ColumnPlace>> {
@@ -222,13 +226,13 @@ fn drop_columns(cursor: &mut Cursor<'_>) -> Result<Alteration> {
     Ok(Alteration::DropColumns { columns, if_exists })
 }
 
-fn column(cursor: &mut Cursor<'_>) -> Result<String> {
-    let location = cursor.location();
-    let name = cursor.identifier()?.value;
-    if *cursor.ahead(0) == Token::Period {
-        return Err(position::unsupported("ALTER TABLE on a field inside a column", location));
+/// `a`, `s.a`, `l.element.a`.
+fn column(cursor: &mut Cursor<'_>) -> Result<Vec<String>> {
+    let mut path = vec![cursor.identifier()?.value];
+    while cursor.takes_token(&Token::Period) {
+        path.push(cursor.identifier()?.value);
     }
-    Ok(name)
+    Ok(path)
 }
 
 /// Behind ALTER COLUMN a.
