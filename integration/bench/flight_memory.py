@@ -1,4 +1,4 @@
-"""A Flight server that sends the rows of one Delta table's files from memory, whatever it is asked. Prints its port."""
+"""A Flight server that sends the rows of one Delta table's files from memory, whatever query it is asked. Prints its port."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,9 @@ class Memory(flight.FlightServerBase):
         self.table = table
 
     def get_flight_info(self, context, descriptor):
+        # The driver asks what the server can do when it connects, and takes any rows for the answer.
+        if b"CommandStatementQuery" not in descriptor.command:
+            raise NotImplementedError("only queries")
         endpoint = flight.FlightEndpoint(b"all", [])
         return flight.FlightInfo(self.table.schema, descriptor, [endpoint], -1, -1)
 

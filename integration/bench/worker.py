@@ -42,7 +42,7 @@ def sessions(engine, request: dict) -> dict:
                     with connection.cursor() as cursor:
                         cursor.execute(sql)
                         cursor.fetch_arrow_table()
-                    latencies.append(time.perf_counter() - start)
+                        latencies.append(time.perf_counter() - start)
         except Exception as error:  # counted and told, whatever it is
             failures.append(str(error))
             barrier.abort()
