@@ -12,16 +12,19 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource, ParquetSource};
 use datafusion::datasource::table_schema::TableSchema;
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, InListExpr, Literal};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, DynamicFilterPhysicalExpr, InListExpr, Literal};
 use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
+use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use datafusion_datasource::morsel::{MorselPlanner, Morselizer};
@@ -122,9 +125,14 @@ impl FileSource for PinnedSource {
         filters: Vec<Arc<dyn PhysicalExpr>>,
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
-        let pushed = self.parquet.try_pushdown_filters(filters, config)?;
+        let schema = self.table_schema().table_schema();
+        let knows_nan: Vec<bool> = filters.iter().map(|filter| is_false_for_nan(filter, schema)).collect();
+        let of_use = filters.into_iter().zip(&knows_nan).filter(|(_, of_use)| **of_use).map(|(filter, _)| filter).collect();
+        let pushed = self.parquet.try_pushdown_filters(of_use, config)?;
+        let mut told = pushed.filters.into_iter();
+        let filters = knows_nan.iter().map(|of_use| if *of_use { told.next() } else { None }.unwrap_or(PushedDown::No)).collect();
         let updated_node = pushed.updated_node.map(|node| self.around(node));
-        Ok(FilterPushdownPropagation { filters: pushed.filters, updated_node })
+        Ok(FilterPushdownPropagation { filters, updated_node })
     }
 
     fn try_pushdown_sort(
@@ -149,6 +157,39 @@ impl FileSource for PinnedSource {
 
     fn apply_expressions(&self, f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>) -> Result<TreeNodeRecursion> {
         self.parquet.apply_expressions(f)
+    }
+}
+
+/// Whether a filter surely lets no NaN through. Statistics in Parquet files leave NaN out, which is greater than all: `x > 5` would rule out
+/// a row group of 1 and NaN. The index's own bounds know that ([`super::bounds`]).
+fn is_false_for_nan(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
+    let may_hold_nan = |column: &Column| schema.field_with_name(column.name()).map_or(true, |field| holds_float(field.data_type()));
+    if !collect_columns(filter).iter().any(may_hold_nan) {
+        return true;
+    }
+    let number = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Literal>().is_some_and(|literal| !is_nan(literal.value()));
+    let column = |expr: &Arc<dyn PhysicalExpr>| expr.downcast_ref::<Column>().is_some();
+    filter.downcast_ref::<BinaryExpr>().is_some_and(|compared| match compared.op() {
+        Operator::Lt | Operator::LtEq => column(compared.left()) && number(compared.right()),
+        Operator::Gt | Operator::GtEq => number(compared.left()) && column(compared.right()),
+        Operator::Eq => (column(compared.left()) && number(compared.right())) || (number(compared.left()) && column(compared.right())),
+        _ => false,
+    })
+}
+
+fn holds_float(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().any(|f| holds_float(f.data_type())),
+        DataType::List(inner) | DataType::Map(inner, _) => holds_float(inner.data_type()),
+        other => other.is_floating(),
+    }
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    match value {
+        ScalarValue::Float64(v) => v.is_some_and(f64::is_nan),
+        ScalarValue::Float32(v) => v.is_some_and(f32::is_nan),
+        _ => false,
     }
 }
 

@@ -163,6 +163,30 @@ proptest! {
     }
 }
 
+/// Statistics leave NaN out, which is greater than all; a NULL's DISTINCT FROM is true.
+#[tokio::test(flavor = "multi_thread")]
+async fn nan_passes_where_it_is_greater() {
+    let server = Server::new();
+    server.run("CREATE TABLE t (k INT, d DOUBLE, s STRUCT<f: FLOAT>)").await;
+    server
+        .run("INSERT INTO t VALUES (1, CAST('NaN' AS DOUBLE), named_struct('f', CAST('NaN' AS FLOAT))), (2, 0, named_struct('f', 0))")
+        .await;
+    let check = async |predicate: &str, expect: &[&str]| {
+        assert_eq!(server.rows(&format!("SELECT k FROM t WHERE {predicate} ORDER BY k")).await, expect, "{predicate}");
+    };
+    check("d > 5", &["1"]).await;
+    check("d >= 1e308", &["1"]).await;
+    check("5 < d", &["1"]).await;
+    check("d <> 0", &["1"]).await;
+    check("d = CAST('NaN' AS DOUBLE)", &["1"]).await;
+    check("NOT (d <= 5)", &["1"]).await;
+    check("d IN (3, CAST('NaN' AS DOUBLE))", &["1"]).await;
+    check("d NOT BETWEEN -1 AND 1", &["1"]).await;
+    check("s.f > 5", &["1"]).await;
+    check("d < 5", &["2"]).await;
+    check("d = 0", &["2"]).await;
+}
+
 /// A join that wants few of a file's rows reads the file in another way: with the same rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn few_rows_of_a_join_are_the_right_ones() {
